@@ -1,0 +1,199 @@
+"""Nouns of the path's middle: from strategies on nodes to the collectives of a training step.
+
+```text
+Assignment      every node has its strategy, every parameter its layouts
+ShardedGraph    every value with its readers (Fanout) has its forward redistributions
+TrainingGraph   … and its backward redistributions
+```
+
+A repeated block is cut into *runs* of layers that are assigned alike; a run is a `Scope` that is worked out once and
+counts `count` times, so nothing here grows with the number of layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import Diagnostic
+from .collective import Redistribution
+from .graph import ModelGraph, Node, Parameter
+from .layout import Layout
+from .mesh import DeviceMesh
+from .strategy import ShardStrategy
+from .tensor import TensorMeta
+
+Symbols = frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedNode:
+    """A node with its strategy and the layouts that follow from it."""
+
+    node: Node
+    strategy: ShardStrategy
+    operands: tuple[Layout, ...]
+    results: tuple[Layout, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterLayout:
+    """Where a parameter, its gradient and its optimizer state lie.
+
+    Parameters
+    ----------
+    regather
+        True if readers' copies are dropped after forward and redistributed again in backward.
+    """
+
+    parameter: Parameter
+    storage: Layout
+    gradient: Layout
+    optimizer: Layout
+    regather: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The assigned nodes of one scope: the root block, or the layers `start … stop-1` of a repeated block.
+
+    Parameters
+    ----------
+    name
+        Empty for the root; else the repeat's name.
+    inputs
+        The block's inputs with their layouts. For a run, carried inputs come first; a captured input is not listed,
+        since it is redistributed outside the loop.
+    carried
+        Pairs (input name, output name) of what goes from layer to layer; both have the same layout.
+    operands, results
+        For a run, the outer values bound to carried and captured inputs, and the outer results.
+    """
+
+    name: str
+    start: int = 0
+    stop: int = 1
+    nodes: tuple[AssignedNode, ...]
+    parameters: tuple[ParameterLayout, ...]
+    inputs: tuple[tuple[str, TensorMeta, Layout], ...]
+    carried: tuple[tuple[str, str], ...] = ()
+    operands: tuple[tuple[str, str], ...] = ()
+    results: tuple[str, ...] = ()
+    position: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many layers the scope stands for."""
+        return self.stop - self.start
+
+    @property
+    def title(self) -> str:
+        """Name with the range of layers, for people."""
+        if not self.name:
+            return ""
+        return f"{self.name}.{self.start}" + (f"-{self.stop - 1}" if self.count > 1 else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Every node's strategy and every parameter's layouts.
+
+    Parameters
+    ----------
+    assemblies
+        The root first, then the runs of each repeated block in order.
+    diagnostics
+        What the decisions led to and a person should know, e.g. a parameter that could not be sharded further.
+    """
+
+    graph: ModelGraph
+    mesh: DeviceMesh
+    symbols: Symbols
+    assemblies: tuple[Assembly, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """One operand slot that reads a value.
+
+    Parameters
+    ----------
+    node
+        Name of the reading node, or of the run that carries the value in.
+    operand
+        Position of the slot.
+    layout
+        Operand layout that the reader's strategy asks for.
+    raw
+        Layout of the gradient that the reader's local backward hands back; None if no gradient flows here.
+    scope
+        Index of the assembly that the reader is in.
+    """
+
+    node: str
+    operand: int
+    layout: Layout
+    raw: Layout | None
+    scope: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One redistribution of a fan-out, forward or backward, with the positions of the readers that share it."""
+
+    readers: tuple[int, ...]
+    redistribution: Redistribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fanout:
+    """A value with all its readers: the unit of redistribution and of its backward.
+
+    Parameters
+    ----------
+    kind
+        `activation`, `parameter`, `input`, or `carry` (from layer to layer of a run).
+    source
+        Layout in which the value lies.
+    gradient
+        Layout of the finished gradient; None if the value needs none.
+    forward
+        One delivery per distinct operand layout.
+    backward
+        One delivery per distinct raw layout; the raw gradients of its readers are added first.
+    """
+
+    value: str
+    kind: str
+    meta: TensorMeta
+    shape: tuple[int, ...]
+    source: Layout
+    gradient: Layout | None
+    readers: tuple[Reader, ...]
+    forward: tuple[Delivery, ...] = ()
+    backward: tuple[Delivery, ...] = ()
+    regather: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """An assembly with the fan-outs of its values."""
+
+    assembly: Assembly
+    fanouts: tuple[Fanout, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedGraph:
+    """An assignment with every forward redistribution."""
+
+    assignment: Assignment
+    scopes: tuple[Scope, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingGraph:
+    """A sharded graph with every backward redistribution and every parameter's gradient layout."""
+
+    assignment: Assignment
+    scopes: tuple[Scope, ...]

@@ -1,0 +1,74 @@
+"""One collective step, and a sequence of them that leads from a layout to a layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from .layout import Layout
+from .mesh import Axes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One collective of a redistribution.
+
+    Parameters
+    ----------
+    kind
+        Key of the table `COLLECTIVES`.
+    axes
+        Mesh axes of its group, the first one major.
+    dim
+        Tensor dim that it gathers, scatters, slices or (for all-to-all) takes from; -1 if it has none.
+    to_dim
+        Tensor dim that an all-to-all shards; -1 otherwise.
+    source, target
+        Layouts before and after.
+    source_shape, target_shape
+        Local shapes before and after.
+    group_size
+        Number of ranks of the group.
+    """
+
+    kind: str
+    axes: Axes
+    dim: int = -1
+    to_dim: int = -1
+    source: Layout
+    target: Layout
+    source_shape: tuple[int, ...]
+    target_shape: tuple[int, ...]
+    group_size: int
+
+    @property
+    def source_elements(self) -> int:
+        """Elements that each rank holds before."""
+        return prod(self.source_shape)
+
+    @property
+    def target_elements(self) -> int:
+        """Elements that each rank holds after."""
+        return prod(self.target_shape)
+
+    def __str__(self) -> str:
+        where = "" if self.dim < 0 else f" dim {self.dim}" + (f"→{self.to_dim}" if self.to_dim >= 0 else "")
+        return f"{self.kind}{where} over {'·'.join(self.axes)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redistribution:
+    """Ordered steps from `source` to `target` for a tensor of global `shape`; no steps if nothing has to move."""
+
+    source: Layout
+    target: Layout
+    shape: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def peak_elements(self) -> int:
+        """Largest number of elements live on a rank at any step (its input and output together)."""
+        return max((s.source_elements + s.target_elements for s in self.steps), default=0)
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}: {', then '.join(map(str, self.steps)) or 'nothing to move'}"

@@ -1,0 +1,188 @@
+"""The model: values, nodes, parameters, repeated blocks and the module tree.
+
+```text
+ModelGraph ── root Block ── Node | Repeat ── Block ── Node
+```
+
+A value is named like the node that makes it, `name:k` for result k > 0. In a repeated block, names hold `*` where the
+layer index stands; parameters likewise.
+
+Invariants (checked by `planner.verify`): acyclic; each operand is an input, a parameter or an earlier result of its
+block; a `Repeat` carries its first inputs (`carried`) from iteration to iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .rule import ShardingRule
+from .tensor import TensorMeta
+
+Attribute = int | float | str | bool | tuple[int, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A named tensor."""
+
+    name: str
+    meta: TensorMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A trainable tensor of a module, named by its path, with `*` for the layer index in a repeated block."""
+
+    name: str
+    meta: TensorMeta
+    initial: str = "normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One operator.
+
+    Parameters
+    ----------
+    name
+        Module path, plus `/role` where a module has several operators.
+    op
+        Key of the table `OPS`.
+    operands
+        Names of the values and parameters that it reads, in the operator's order.
+    results
+        Values that it makes.
+    attributes
+        Sorted pairs, such as `("eps", 1e-5)`.
+    rule
+        The operator's factor line on these shapes.
+    module
+        Path of the module that it belongs to.
+    origin
+        Name of the composite node that it is a part of; empty otherwise.
+    """
+
+    name: str
+    op: str
+    operands: tuple[str, ...]
+    results: tuple[Value, ...]
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    rule: ShardingRule
+    module: str
+    origin: str = ""
+
+    def attribute(self, name: str) -> Attribute:
+        """Return one attribute; KeyError if the node has none of this name."""
+        return dict(self.attributes)[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A module path and the class that it has in the user's code."""
+
+    path: str
+    class_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A sequence of nodes with named inputs and outputs."""
+
+    inputs: tuple[Value, ...]
+    parameters: tuple[Parameter, ...]
+    body: tuple[Node | Repeat, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of this block, without those of repeated blocks in it."""
+        return tuple(item for item in self.body if isinstance(item, Node))
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """The repeated blocks in this block."""
+        return tuple(item for item in self.body if isinstance(item, Repeat))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """A block that runs `count` times, e.g. the layers of a transformer.
+
+    Parameters
+    ----------
+    name
+        Module path of the list of layers; layer `i` is `name.i`.
+    count
+        Number of iterations.
+    block
+        One iteration. Its first `len(results)` inputs are *carried*: the outputs of an iteration are these inputs of the
+        next. Its further inputs are *captured*: the same outer value in every iteration.
+    operands
+        Outer values for the block's inputs: what is carried into the first iteration, then what is captured.
+    results
+        Outer values for the outputs of the last iteration.
+    """
+
+    name: str
+    count: int
+    block: Block
+    operands: tuple[str, ...]
+    results: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Where a graph came from: enough to load it again and to notice that it changed.
+
+    Parameters
+    ----------
+    name
+        Zoo name or file name, for people.
+    kind
+        Key of the table `IMPORTERS`.
+    digest
+        SHA-256 of the canonical content.
+    content
+        The content itself as canonical JSON text, so that a plan file is complete.
+    """
+
+    name: str
+    kind: str
+    digest: str
+    content: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGraph:
+    """A whole model with its loss.
+
+    Parameters
+    ----------
+    root
+        Block whose inputs are the model's inputs (`tokens`, `labels`) and whose first output is the scalar loss.
+    modules
+        Module tree as a list of paths, parents before children.
+    logits
+        Name of the value that holds the logits, for the memory report; may be empty.
+    """
+
+    name: str
+    source: ModelSource
+    root: Block
+    modules: tuple[Module, ...]
+    logits: str = ""
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trainable numbers, every layer counted, a shared parameter once."""
+        blocks = [(1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats)]
+        return sum(count * _elements(p) for count, block in blocks for p in block.parameters)
+
+
+def _elements(parameter: Parameter) -> int:
+    total = 1
+    for size in parameter.meta.shape:
+        if not isinstance(size, int):
+            raise TypeError(f"parameter {parameter.name} has the symbolic size {size}")
+        total *= size
+    return total

@@ -1,0 +1,157 @@
+"""How a tensor lies on a mesh.
+
+A `Layout` gives, per tensor dim, the ordered mesh axes that shard it (major to minor), and the axes over which the
+stored values are partial results that still have to be reduced. An axis in neither is replicated.
+
+Printed `[dp, tp·cp, -] +ep`: dim 0 over dp, dim 1 over tp then cp, dim 2 whole, partial sums over ep. Partial results
+of another reduction are printed `max(ep)`.
+
+Invariants: an axis is used at most once; `Layout.parse(str(layout)) == layout`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import LayoutError
+from .mesh import Axes, DeviceMesh
+
+REDUCE_OPS = ("sum", "max", "min")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sharded, partial and replicated axes of one tensor; see the module docstring.
+
+    Raises
+    ------
+    LayoutError
+        `layout.axis-reused` when an axis appears twice, `layout.reduce-op` for an unknown reduction.
+    """
+
+    dims: tuple[Axes, ...]
+    partial: Axes = ()
+    reduce: str = "sum"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partial", tuple(sorted(self.partial)))
+        if not self.partial:
+            object.__setattr__(self, "reduce", "sum")
+        if self.reduce not in REDUCE_OPS:
+            raise LayoutError(
+                "layout.reduce-op", f"{self.reduce!r} is not a reduction.", f"Use one of {', '.join(REDUCE_OPS)}."
+            )
+        seen: dict[str, str] = {}
+        for place, axes in [*((f"dim {i}", dim) for i, dim in enumerate(self.dims)), ("partial", self.partial)]:
+            for axis in axes:
+                if axis in seen:
+                    raise LayoutError(
+                        "layout.axis-reused",
+                        f"Axis {axis!r} is used for {seen[axis]} and for {place}; an axis may be used once in a tensor.",
+                        f"Take {axis!r} from {place} or use another axis there.",
+                        subject=axis,
+                    )
+                seen[axis] = place
+
+    @staticmethod
+    def replicated(rank: int) -> Layout:
+        """Return the layout that keeps a whole copy of a tensor with `rank` dims on each device."""
+        return Layout(((),) * rank)
+
+    @staticmethod
+    def parse(text: str) -> Layout:
+        """Read a layout as printed; see the module docstring."""
+        match = re.fullmatch(r"\s*\[(.*?)\]\s*(?:(\+|[a-z]+\()([\w·]+)\)?)?\s*", text)
+        if match is None:
+            raise LayoutError("layout.syntax", f"{text!r} is not a layout.", "Write e.g. [dp, tp·cp, -] +ep.")
+        body = match[1].strip()
+        dims = tuple(
+            () if part.strip() in {"-", "_", ""} else tuple(axis.strip() for axis in part.strip().split("·"))
+            for part in (body.split(",") if body else [])
+        )
+        reduce = "sum" if match[2] in {None, "+"} else match[2][:-1]
+        return Layout(dims, tuple(match[3].split("·")) if match[3] else (), reduce)
+
+    def __str__(self) -> str:
+        dims = ", ".join("·".join(axes) or "-" for axes in self.dims)
+        if not self.partial:
+            return f"[{dims}]"
+        axes = "·".join(self.partial)
+        return f"[{dims}] +{axes}" if self.reduce == "sum" else f"[{dims}] {self.reduce}({axes})"
+
+    @property
+    def sharded(self) -> frozenset[str]:
+        """Axes that shard some dim."""
+        return frozenset(axis for dim in self.dims for axis in dim)
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Axes that shard a dim or are partial."""
+        return self.sharded | set(self.partial)
+
+    @property
+    def adjoint(self) -> Layout:
+        """The layout of this value's gradient: Partial becomes Replicate (`docs/concepts/autodiff.md`)."""
+        return Layout(self.dims) if self.partial else self
+
+    def normal(self, mesh: DeviceMesh) -> Layout:
+        """Return the layout without axes of size 1, which move and reduce nothing."""
+        if all(mesh.size(axis) > 1 for axis in self.used):
+            return self
+        dims = tuple(tuple(axis for axis in dim if mesh.size(axis) > 1) for dim in self.dims)
+        return Layout(dims, tuple(axis for axis in self.partial if mesh.size(axis) > 1), self.reduce)
+
+    def with_dim(self, dim: int, axes: Axes) -> Layout:
+        """Return the layout with other axes on one dim."""
+        return Layout((*self.dims[:dim], axes, *self.dims[dim + 1 :]), self.partial, self.reduce)
+
+    def with_partial(self, partial: Axes) -> Layout:
+        """Return the layout with other partial axes."""
+        return Layout(self.dims, partial, self.reduce)
+
+    def rename(self, replaced: str, parts: Axes) -> Layout:
+        """Return the layout after axis `replaced` was split into `parts`."""
+        dims = tuple(_rename(dim, replaced, parts) for dim in self.dims)
+        return Layout(dims, _rename(self.partial, replaced, parts), self.reduce)
+
+    def local_shape(self, shape: tuple[int, ...], mesh: DeviceMesh, *, subject: str = "") -> tuple[int, ...]:
+        """Return the shape that each rank holds.
+
+        Raises
+        ------
+        LayoutError
+            `layout.rank-mismatch`; `layout.uneven-unsupported` when a dim does not divide.
+        """
+        if len(shape) != len(self.dims):
+            raise LayoutError(
+                "layout.rank-mismatch",
+                f"Layout {self} has {len(self.dims)} dims, the tensor has {len(shape)} (shape {shape}).",
+                "Give one entry a dim.",
+                subject=subject,
+            )
+        counts = [mesh.size_of(axes) for axes in self.dims]
+        for dim, (size, count) in enumerate(zip(shape, counts, strict=True)):
+            if size % count:
+                raise uneven(subject or "the tensor", f"dim {dim}", size, self.dims[dim], count)
+        return tuple(size // count for size, count in zip(shape, counts, strict=True))
+
+    def local_elements(self, shape: tuple[int, ...], mesh: DeviceMesh) -> int:
+        """Return how many elements each rank holds."""
+        return prod(self.local_shape(shape, mesh))
+
+
+def uneven(subject: str, what: str, size: int, axes: Axes, count: int) -> LayoutError:
+    """Build the error for a size that the axes on it do not divide."""
+    return LayoutError(
+        "layout.uneven-unsupported",
+        f"{what} of {subject} has size {size}, which {'·'.join(axes)} cuts into {count} unequal parts "
+        f"({size} % {count} = {size % count}).",
+        f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
+        subject=subject,
+    )
+
+
+def _rename(axes: Axes, replaced: str, parts: Axes) -> Axes:
+    return tuple(name for axis in axes for name in (parts if axis == replaced else (axis,)))

@@ -1,0 +1,119 @@
+"""What an evaluation answers: costs as trees, collectives as rows.
+
+Every number can be opened: a `CostItem` holds its formula and the items that it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import Diagnostic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostItem:
+    """A number with its explanation.
+
+    Parameters
+    ----------
+    name
+        What it is.
+    value
+        In `unit`.
+    unit
+        `s`, `B`, `FLOP`, `FLOP/s`, `B/s` or empty.
+    formula
+        How the value follows from the children or from the inputs, with the source of the formula.
+    children
+        The items that it is made of.
+    """
+
+    name: str
+    value: float
+    unit: str
+    formula: str = ""
+    children: tuple[CostItem, ...] = ()
+
+    def walk(self) -> Iterator[CostItem]:
+        """Yield this item and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def child(self, name: str) -> CostItem:
+        """Return the direct child of this name; KeyError if there is none."""
+        return {child.name: child for child in self.children}[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveRow:
+    """One collective of a training step.
+
+    Parameters
+    ----------
+    scope
+        Title of the scope, empty for what is outside the layers.
+    phase
+        `forward` or `backward`; `backward` includes fetching dropped parameters again.
+    value
+        The value or parameter that is moved.
+    readers
+        Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward).
+    kind, axes, group_size
+        The collective and its group.
+    payload_bytes
+        Bytes of the larger of its input and output on a rank, as passed to `torch.distributed`.
+    wire_bytes
+        Bytes that each rank receives.
+    seconds
+        Estimated time of one.
+    count
+        How often it happens in a step, microbatches and layers counted.
+    source, target
+        Printed layouts.
+    """
+
+    scope: str
+    phase: str
+    value: str
+    readers: tuple[str, ...]
+    kind: str
+    axes: tuple[str, ...]
+    group_size: int
+    payload_bytes: int
+    wire_bytes: float
+    seconds: float
+    count: int
+    source: str
+    target: str
+    parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The priced plan.
+
+    Parameters
+    ----------
+    step_time
+        Seconds of an optimizer step, as an estimate with the interval `(lower, upper)`.
+    memory
+        Bytes on the fullest device.
+    capacity_bytes
+        Memory of a device.
+    flops
+        Forward and backward FLOPs of the whole model in a step.
+    mfu
+        Model FLOPs over what all devices could do in the step time.
+    """
+
+    step_time: CostItem
+    interval: tuple[float, float]
+    memory: CostItem
+    capacity_bytes: float
+    flops: float
+    mfu: float
+    tokens_per_second: float
+    collectives: tuple[CollectiveRow, ...]
+    diagnostics: tuple[Diagnostic, ...]

@@ -1,0 +1,102 @@
+"""The shape of an entry in the table `OPS`: what the planner knows about an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..core.graph import Attribute, Node
+from ..core.rule import ShardingRule
+from ..core.strategy import ShardStrategy
+from ..core.symbol import Size
+from ..core.tensor import TensorMeta
+
+Shape = tuple[int, ...]
+Attributes = Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """What one rank computes of a node: names, local shapes and its place, for writing the torch expression.
+
+    Parameters
+    ----------
+    arguments
+        Python expressions of the operands.
+    operands, results
+        Local shapes.
+    sizes
+        Local size of every factor.
+    start
+        Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
+    """
+
+    node: Node
+    arguments: tuple[str, ...]
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+    sizes: Mapping[str, int]
+    start: Mapping[str, str]
+
+    def attribute(self, name: str) -> Attribute:
+        """Return an attribute of the node."""
+        return self.node.attribute(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpDef:
+    """One operator.
+
+    Parameters
+    ----------
+    operands
+        Names of its operands in order; a trailing one with `?` is optional.
+    infer
+        Operand metas and attributes → result metas.
+    rule
+        Operand metas, result metas and attributes → the factor line.
+    flops
+        Local operand shapes and result shapes → forward FLOPs (a multiply-add counts 2).
+    backward_flops
+        The same for backward.
+    saved
+        Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
+    workspace
+        Names of what else is kept, as pairs (what, bytes per element of the result): e.g. fp32 copies.
+    differentiable
+        Operands that receive gradients.
+    torch
+        The exported line's right-hand side.
+    parts
+        For an operator that is a small graph of ordinary ones: node and strategy → the parts with their strategies.
+        The last part makes the node's results. None if the operator is ordinary under this strategy.
+    """
+
+    name: str
+    summary: str
+    operands: tuple[str, ...]
+    infer: Callable[[tuple[TensorMeta, ...], Attributes], tuple[TensorMeta, ...]]
+    rule: Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+    flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
+    backward_flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
+    saved: tuple[str, ...] = ()
+    differentiable: tuple[str, ...] = ()
+    matmul: bool = False
+    torch: Callable[[Local], str] | None = None
+    parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] | None = None
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        """Operand names without the mark of the optional ones."""
+        return tuple(name.rstrip("?") for name in self.operands)
+
+
+def shapes_of(metas: tuple[TensorMeta, ...]) -> tuple[tuple[Size, ...], ...]:
+    """Return the shapes of several tensors."""
+    return tuple(meta.shape for meta in metas)
+
+
+def elements(shapes: tuple[Shape, ...]) -> int:
+    """Return the number of elements of several tensors together."""
+    return sum(prod(shape) for shape in shapes)
