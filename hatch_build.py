@@ -20,7 +20,8 @@ def build_webui(root: Path) -> Path:
     if not (source / "index.html").is_file():
         raise SystemExit(f"{source / 'index.html'} is missing: build from a full checkout or sdist")
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source, target)
+    # `copy`, not `copy2`: make compares the time of the build, not that of the source.
+    shutil.copytree(source, target, copy_function=shutil.copy)
     return target
 
 
