@@ -62,15 +62,15 @@ class OpDef:
         The same for backward.
     saved
         Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
-    workspace
-        Names of what else is kept, as pairs (what, bytes per element of the result): e.g. fp32 copies.
+    extra_saved
+        Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
     differentiable
         Operands that receive gradients.
     torch
         The exported line's right-hand side.
     parts
         For an operator that is a small graph of ordinary ones: node and strategy → the parts with their strategies.
-        The last part makes the node's results. None if the operator is ordinary under this strategy.
+        The last part makes the node's results. Empty if the operator is ordinary under this strategy.
     """
 
     name: str
@@ -83,8 +83,9 @@ class OpDef:
     saved: tuple[str, ...] = ()
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
-    torch: Callable[[Local], str] | None = None
-    parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] | None = None
+    torch: Callable[[Local], str]
+    extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
+    parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] = lambda _node, _strategy: ()
 
     @property
     def operand_names(self) -> tuple[str, ...]:
@@ -100,3 +101,13 @@ def shapes_of(metas: tuple[TensorMeta, ...]) -> tuple[tuple[Size, ...], ...]:
 def elements(shapes: tuple[Shape, ...]) -> int:
     """Return the number of elements of several tensors together."""
     return sum(prod(shape) for shape in shapes)
+
+
+def leading(count: int) -> str:
+    """Return the names of `count` leading dims, as every rule line writes them."""
+    return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
+
+
+def per_element(cost: float) -> Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]:
+    """Return a FLOP count of `cost` for each element of the results."""
+    return lambda _operands, results: cost * elements(results)

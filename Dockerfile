@@ -1,0 +1,21 @@
+# The wheel is built in one stage and installed in the next, which has neither sources nor tools.
+FROM python:3.12-slim AS build
+WORKDIR /src
+COPY . .
+RUN pip wheel --no-cache-dir --wheel-dir /wheels .
+
+FROM python:3.12-slim
+COPY --from=build /wheels /wheels
+RUN pip install --no-cache-dir --no-index --find-links /wheels shardwright \
+    && rm -rf /wheels \
+    && useradd --create-home --uid 1000 shardwright \
+    && install -d -o shardwright -g shardwright /data
+USER shardwright
+# Relative paths given to the command line (plans, exported bundles) land on the volume.
+WORKDIR /data
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+# Inside the container every interface; who may reach it is decided where the port is published.
+CMD ["python", "-m", "backend", "--host", "0.0.0.0", "--port", "8000"]

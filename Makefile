@@ -1,0 +1,63 @@
+# Each target sets up what it needs in .venv, so each may be the first command after a clone.
+PYTHON ?= python3
+PORT   ?= 8000
+PYTEST_ARGS ?=
+
+VENV := .venv
+PY   := $(VENV)/bin/python
+PIP  := $(PY) -m pip install -qq
+RUN_ENV := $(VENV)/run.stamp
+DEV_ENV := $(VENV)/dev.stamp
+WEBUI   := backend/webui/index.html
+
+.PHONY: help run test test-full check fmt bench clean
+
+help:
+	@echo "make run        serve on http://127.0.0.1:$(PORT)"
+	@echo "make test       the quick tests"
+	@echo "make test-full  all tests, twenty times as many examples"
+	@echo "make check      format, lint, types, import contracts"
+	@echo "make fmt        mend what can be mended"
+	@echo "make bench      benchmarks"
+
+run: $(RUN_ENV) $(WEBUI)
+	$(PY) -m backend --port $(PORT)
+
+test: $(DEV_ENV) $(WEBUI)
+	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-full: $(DEV_ENV) $(WEBUI)
+	HYPOTHESIS_PROFILE=full $(PY) -m pytest $(PYTEST_ARGS)
+
+check: $(DEV_ENV)
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+fmt: $(DEV_ENV)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(RUN_ENV)
+	$(PY) benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) backend/webui build dist
+
+$(PY):
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_ENV): pyproject.toml | $(PY)
+	$(PIP) -e .
+	touch $@
+
+# torch by itself and first: an exact version resolves to whatever build this machine is set up
+# for, and the extras then find it in place instead of choosing another.
+$(DEV_ENV): pyproject.toml | $(PY)
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[torch,test,dev]'
+	touch $@ $(RUN_ENV)
+
+$(WEBUI): hatch_build.py $(wildcard frontend/*) | $(PY)
+	$(PY) hatch_build.py

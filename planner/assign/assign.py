@@ -1,0 +1,231 @@
+"""Walk the graph once and give every node its strategy.
+
+Pinned factors come from the decisions; the others follow the operands (`follow`). A repeated block is cut into runs
+of layers on which the same decisions hold; each run is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..core.assignment import AssignedNode, Assembly, Assignment, ParameterLayout, Symbols
+from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
+from ..core.layout import Layout
+from ..core.mesh import Axes, DeviceMesh
+from ..core.plan import Decisions
+from ..core.strategy import ShardStrategy, layouts, problems
+from ..core.symbol import evaluate
+from ..core.tensor import TensorMeta
+from ..errors import Diagnostic, PlannerError, RuleError
+from ..ops import OPS
+from .follow import follow
+from .parameter import parameter_layout
+from .target import EVERYWHERE, Span, span
+
+
+def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
+    """Return the assignment that the decisions make of the graph.
+
+    Raises
+    ------
+    RuleError, LayoutError
+        When a decision is not legal for an operator that it names.
+    PlannerError
+        `plan.target-unmatched` when decisions exist and none names anything in this model; single ones become warnings.
+    """
+    work = _Work(graph, decisions)
+    work.root()
+    return Assignment(
+        graph=graph, mesh=decisions.mesh, symbols=work.symbols,
+        assemblies=(work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs)),
+        diagnostics=(*work.diagnostics, *_unmatched(graph, decisions)),
+    )  # fmt: skip
+
+
+@dataclass
+class _Work:
+    """State of one walk."""
+
+    graph: ModelGraph
+    decisions: Decisions
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    assembled: dict[str, list[Assembly]] = field(default_factory=dict)
+
+    @property
+    def mesh(self) -> DeviceMesh:
+        return self.decisions.mesh
+
+    @property
+    def symbols(self) -> Symbols:
+        sequences = self.decisions.global_batch // self.decisions.microbatches
+        return frozenset({("B", sequences), ("S", self.decisions.seq)})
+
+    def root(self) -> None:
+        block = self.graph.root
+        self.assembled[""] = []
+        layouts_of: dict[str, Layout] = {}
+        first_reads: dict[str, Layout] = {}
+        nodes: list[AssignedNode] = []
+        for item in block.body:
+            if isinstance(item, Repeat):
+                self._repeat(item, layouts_of)
+            else:
+                nodes += self._node(item, layouts_of, first_reads, layer=0)
+        inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta))) for v in block.inputs)
+        self.assembled[""].append(
+            Assembly(
+                name="", nodes=tuple(nodes), inputs=inputs,
+                parameters=self._parameters(block.parameters, first_reads, layer=0),
+            )
+        )  # fmt: skip
+
+    def _repeat(self, repeat: Repeat, outer: dict[str, Layout]) -> None:
+        """Cut the repeat into runs and assign each; the carried layout of a run is what its block gives back."""
+        bounds = _cuts(repeat, self.decisions)
+        runs = self.assembled.setdefault(repeat.name, [])
+        carried_count = len(repeat.results)
+        carried = [outer[name].adjoint for name in repeat.operands[:carried_count]]
+        captured = repeat.block.inputs[carried_count:]
+        captured_layouts = {
+            value.name: outer[name]
+            for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
+        }
+        operands = list(repeat.operands)
+        for index, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+            for _ in range(4):
+                nodes, reads, made = self._block(repeat.block, carried, captured_layouts, start)
+                settled = [made[name].adjoint for name in repeat.block.outputs]
+                if settled == carried:
+                    break
+                carried = settled
+            last = stop == repeat.count
+            results = tuple(v.name if last else f"{v.name}@{stop}" for v in repeat.results)
+            names = [value.name for value in repeat.block.inputs]
+            runs.append(
+                Assembly(
+                    name=repeat.name, start=start, stop=stop, nodes=tuple(nodes),
+                    parameters=self._parameters(repeat.block.parameters, reads, layer=start),
+                    inputs=tuple(
+                        (v.name, v.meta, layout)
+                        for v, layout in zip(repeat.block.inputs, carried, strict=False)
+                    ),
+                    carried=tuple(zip(names, repeat.block.outputs, strict=False)),
+                    operands=tuple(zip(names, operands, strict=True)),
+                    results=results, position=index,
+                )
+            )  # fmt: skip
+            operands[:carried_count] = results
+        outer.update({value.name: layout for value, layout in zip(repeat.results, carried, strict=True)})
+
+    def _block(
+        self, block: Block, carried: list[Layout], captured: Mapping[str, Layout], layer: int
+    ) -> tuple[list[AssignedNode], dict[str, Layout], dict[str, Layout]]:
+        made = {value.name: layout for value, layout in zip(block.inputs, carried, strict=False)}
+        made.update(captured)
+        reads: dict[str, Layout] = {}
+        nodes: list[AssignedNode] = []
+        for node in block.nodes:
+            nodes += self._node(node, made, reads, layer)
+        return nodes, reads, made
+
+    def _node(
+        self, node: Node, made: dict[str, Layout], reads: dict[str, Layout], layer: int
+    ) -> tuple[AssignedNode, ...]:
+        """Assign one node (or its parts), note its results' layouts in `made` and first reads in `reads`."""
+        sizes = {f: evaluate(size, self.symbols) for f, size in node.rule.sizes}
+        pinned, kept = self._pins(node, layer)
+        arriving = {i: made[name] for i, name in enumerate(node.operands) if name in made}
+        factors = follow(node.rule, arriving, pinned, sizes, self.mesh, tuple(kept))
+        strategy = ShardStrategy.of(factors, kept)
+        found = problems(node.rule, strategy, sizes, self.mesh, node.name)
+        if found:
+            first = found[0]
+            raise RuleError(first.code, first.message, first.hint, subject=first.subject)
+        parts = OPS[node.op].parts(node, strategy) or ((node, strategy),)
+        assigned = tuple(_assigned(part, its) for part, its in parts)
+        for part in assigned:
+            for name, layout in zip(part.node.operands, part.operands, strict=True):
+                reads.setdefault(name, layout)
+            made.update({v.name: lay for v, lay in zip(part.node.results, part.results, strict=True)})
+        return assigned
+
+    def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
+        pinned: dict[str, Axes] = {}
+        for factor in self.decisions.factors:
+            if factor.factor in node.rule.factors and _covers(factor.target, node.name, layer):
+                pinned[factor.factor] = factor.axes
+        kept = {k.axis: k.carriers for k in self.decisions.kept if _covers(k.target, node.name, layer)}
+        return pinned, kept
+
+    def _parameters(
+        self, parameters: Iterable[Parameter], reads: Mapping[str, Layout], layer: int
+    ) -> tuple[ParameterLayout, ...]:
+        return tuple(
+            parameter_layout(
+                p, reads.get(p.name, _whole(p.meta)),
+                [d for d in self.decisions.parameters if _covers(d.target, p.name, layer)],
+                self.mesh, self.diagnostics,
+            )
+            for p in parameters
+        )  # fmt: skip
+
+
+def _assigned(node: Node, strategy: ShardStrategy) -> AssignedNode:
+    operands, results = layouts(node.rule, strategy)
+    return AssignedNode(node=node, strategy=strategy, operands=operands, results=results)
+
+
+def _whole(meta: TensorMeta) -> Layout:
+    return Layout.replicated(len(meta.shape))
+
+
+def _covers(target: str, name: str, layer: int) -> bool:
+    found = span(target, name)
+    return found is not None and found[0] <= layer < found[1]
+
+
+def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
+    """Return where the runs of a repeat begin, and its end."""
+    bounds = {0, repeat.count}
+    names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
+    for decision in (*decisions.factors, *decisions.kept, *decisions.parameters):
+        found: set[Span] = {s for name in names if (s := span(decision.target, name)) is not None}
+        bounds |= {bound for pair in found - {EVERYWHERE} for bound in pair if 0 < bound < repeat.count}
+    return sorted(bounds)
+
+
+def _unmatched(graph: ModelGraph, decisions: Decisions) -> list[Diagnostic]:
+    """Return a warning per decision that names nothing; raise if none names anything."""
+    blocks = [(1, graph.root), *((repeat.count, repeat.block) for repeat in graph.root.repeats)]
+    nodes = [(n, count) for count, block in blocks for n in block.nodes]
+    parameters = [(p.name, count) for count, block in blocks for p in block.parameters]
+
+    def hit(target: str, name: str, count: int) -> bool:
+        found = span(target, name)
+        return found is not None and found[0] < count
+
+    missed = [
+        (d.target, f"factor {d.factor}")
+        for d in decisions.factors
+        if not any(d.factor in n.rule.factors and hit(d.target, n.name, count) for n, count in nodes)
+    ]
+    missed += [(d.target, f"kept axis {d.axis}") for d in decisions.kept
+               if not any(hit(d.target, n.name, count) for n, count in nodes)]  # fmt: skip
+    missed += [(d.target, "parameter layout") for d in decisions.parameters
+               if not any(hit(d.target, name, count) for name, count in parameters)]  # fmt: skip
+    total = len(decisions.factors) + len(decisions.kept) + len(decisions.parameters)
+    if missed and len(missed) == total:
+        raise PlannerError(
+            "plan.target-unmatched",
+            f"None of the plan's {total} decisions names anything in {graph.name} (first: {missed[0][0]!r}).",
+            f"Use paths of this model, such as {nodes[-1][0].name!r}.",
+        )
+    return [
+        Diagnostic(
+            code="plan.target-unmatched", severity="warning", subject=target,
+            message=f"The decision on {target!r} ({what}) names nothing in {graph.name}; it is kept and has no effect.",
+            hint="Check the path and the factor's name.",
+        )
+        for target, what in missed
+    ]  # fmt: skip

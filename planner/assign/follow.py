@@ -1,0 +1,72 @@
+"""Complete a node's pinned factors by following the layouts in which its operands arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.layout import Layout
+from ..core.mesh import Axes, DeviceMesh
+from ..core.rule import Factors, ShardingRule
+
+
+def follow(
+    rule: ShardingRule,
+    arriving: Mapping[int, Layout],
+    pinned: Mapping[str, Axes],
+    sizes: Mapping[str, int],
+    mesh: DeviceMesh,
+    taken: Axes = (),
+) -> dict[str, Axes]:
+    """Return axes for every factor: the pinned ones, and for the others what the operands bring, where it is legal.
+
+    Earlier operands win over later ones, pins over both. An arriving axis that can't stay (pinned elsewhere, factor blocked
+    or not divisible) is left to a redistribution. Partial sums are not followed: they are reduced before the node.
+
+    Parameters
+    ----------
+    arriving
+        Layout of each operand that is a value, by operand position.
+    taken
+        Axes that the node may not use, e.g. those that it keeps Partial.
+    """
+    factors: dict[str, Axes] = dict(pinned)
+    used = {axis for axes in factors.values() for axis in axes} | set(taken)
+    blocked = {name for name, _ in rule.blocked}
+    for position, layout in sorted(arriving.items()):
+        for dim, axes in zip(rule.operands[position], layout.dims, strict=True):
+            for factor, share in _share(dim, axes, sizes, mesh).items():
+                free = tuple(axis for axis in share if axis not in used)
+                if factor in factors or factor in blocked or free != share or not share:
+                    continue
+                if any(sizes[f] > mesh.size_of(factors.get(f, ())) for f in _majors(rule, factor)):
+                    continue
+                factors[factor] = share
+                used |= set(share)
+    return factors
+
+
+def _share(dim: Factors, axes: Axes, sizes: Mapping[str, int], mesh: DeviceMesh) -> dict[str, Axes]:
+    """Hand a dim's axes to its factors, major first; a minor factor gets some only when the major is down to 1."""
+    shares: dict[str, Axes] = {}
+    rest = list(axes)
+    for factor in dim:
+        taken: list[str] = []
+        extent = sizes[factor]
+        while rest and extent % mesh.size(rest[0]) == 0:
+            extent //= mesh.size(rest[0])
+            taken.append(rest.pop(0))
+        shares[factor] = tuple(taken)
+        if extent > 1:
+            break
+    return shares
+
+
+def _majors(rule: ShardingRule, factor: str) -> tuple[str, ...]:
+    """Return the factors that stand before `factor` in some merged dim."""
+    return tuple(
+        major
+        for tensor in (*rule.operands, *rule.results)
+        for dim in tensor
+        if factor in dim
+        for major in dim[: dim.index(factor)]
+    )

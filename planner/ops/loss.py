@@ -1,0 +1,195 @@
+"""Cross-entropy over the vocabulary, averaged over the targets that are not ignored.
+
+The operator that people edit is `cross_entropy`; it is defined by parts, since the number of valid targets is a partial
+sum over all data axes that must be whole *before* the division, and a sharded vocabulary needs the maximum and the sum of
+exponentials across its shards (`docs/concepts/rules.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ..core.graph import Node, Value
+from ..core.rule import ShardingRule
+from ..core.strategy import ShardStrategy
+from ..core.tensor import TensorMeta
+from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+
+_SCALAR = TensorMeta((), "float32")
+Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+
+
+def _rule_of(line: str, names: tuple[str, ...] = (), terms: str = "", reduce: str = "sum",
+             special: frozenset[str] = frozenset(), blocked: dict[str, str] | None = None) -> Rule:  # fmt: skip
+    def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+        labels = [meta for meta in operands if meta.shape]
+        rank = min((len(meta.shape) for meta in labels), default=0)
+        return ShardingRule.parse(
+            line.replace("…", leading(rank)), shapes=shapes_of(operands + results), names=names, terms=terms,
+            reduce=reduce, special=special, blocked=blocked,
+        )  # fmt: skip
+
+    return rule
+
+
+def _tokenwise(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    return (TensorMeta(operands[-1].shape, "float32"),)
+
+
+def _parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+    """Write the loss as parts whose factors have the composite's names."""
+    logits, labels = node.operands
+    vocab = node.rule.size("vocab")
+    tokens = TensorMeta(tuple(node.rule.size(dim[0]) for dim in node.rule.operands[1]), "float32")
+    full = TensorMeta((*tokens.shape, vocab), "compute")
+    targets = TensorMeta(tokens.shape, "int64")
+    made: list[tuple[Node, ShardStrategy]] = []
+
+    def part(op: OpDef, operands: tuple[tuple[str, TensorMeta], ...], result: TensorMeta, name: str = "") -> str:
+        value = Value(name=name or f"{node.name}~{op.name}", meta=result)
+        rule = op.rule(tuple(meta for _, meta in operands), (result,), {})
+        axes = {f: a for f, a in strategy.factors if f in rule.factors}
+        made.append((
+            Node(name=value.name, op=op.name, operands=tuple(n for n, _ in operands), results=(value,),
+                 attributes=node.attributes, rule=rule, module=node.module, origin=node.name),
+            ShardStrategy.of(axes),
+        ))  # fmt: skip
+        return value.name
+
+    if strategy.axes("vocab"):
+        top = part(ROW_MAX, ((logits, full),), tokens)
+        total = part(SUM_EXP, ((logits, full), (top, tokens)), tokens)
+        picked = part(PICK_TARGET, ((logits, full), (labels, targets)), tokens)
+        operands = ((total, tokens), (top, tokens), (picked, tokens), (labels, targets))
+        losses = part(LOG_LOSS, operands, tokens)
+    else:
+        losses = part(TOKEN_LOSS, ((logits, full), (labels, targets)), tokens)
+    summed = part(SUM_TOKENS, ((losses, tokens),), _SCALAR)
+    count = part(COUNT_TARGETS, ((labels, targets),), _SCALAR)
+    part(DIVIDE, ((summed, _SCALAR), (count, _SCALAR)), _SCALAR, name=node.name)
+    return tuple(made)
+
+
+def _ignore(local: Local) -> str:
+    return f"ignore_index={local.attribute('ignore_index')}"
+
+
+def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[Local], str]:
+    def write(local: Local) -> str:
+        arguments = [*local.arguments]
+        if first:
+            arguments.append(f"first={local.start.get('vocab', '0')}")
+        if ignore:
+            arguments.append(_ignore(local))
+        return f"{name}({', '.join(arguments)})"
+
+    return write
+
+
+_ROWS = "… vocab, … -> …"
+CROSS_ENTROPY = OpDef(
+    name="cross_entropy",
+    summary="mean negative log-likelihood of the labels that are not ignored",
+    operands=("logits", "labels"),
+    infer=lambda _operands, _attributes: (_SCALAR,),
+    rule=_rule_of("… vocab, … ->", special=frozenset({"batch", "seq", "vocab"})),
+    flops=lambda operands, _: 5.0 * prod(operands[0]),
+    backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
+    differentiable=("logits",),
+    torch=lambda local: f"cross_entropy({', '.join(local.arguments)})",
+    parts=_parts,
+)
+TOKEN_LOSS = OpDef(
+    name="token_loss",
+    summary="negative log-likelihood of each label, zero where it is ignored",
+    operands=("logits", "labels"),
+    infer=_tokenwise,
+    rule=_rule_of(_ROWS, blocked={"vocab": "a sharded vocabulary has parts of its own"}),
+    flops=lambda operands, _: 5.0 * prod(operands[0]),
+    backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
+    # The log-probabilities in fp32.
+    extra_saved=lambda operands, _: 4.0 * prod(operands[0]),
+    differentiable=("logits",),
+    torch=_call("token_loss", ignore=True),
+)
+ROW_MAX = OpDef(
+    name="row_max",
+    summary="largest logit of each token's shard, without gradient",
+    operands=("logits",),
+    infer=lambda operands, _: (TensorMeta(operands[0].shape[:-1], "float32"),),
+    rule=_rule_of("… vocab -> …", reduce="max"),
+    flops=lambda operands, _: 1.0 * prod(operands[0]),
+    backward_flops=per_element(0),
+    torch=_call("row_max"),
+)
+SUM_EXP = OpDef(
+    name="sum_exp",
+    summary="sum of exp(logit − maximum) of each token's shard",
+    operands=("logits", "maximum"),
+    infer=_tokenwise,
+    rule=_rule_of(_ROWS),
+    flops=lambda operands, _: 3.0 * prod(operands[0]),
+    backward_flops=lambda operands, _: 2.0 * prod(operands[0]),
+    # The exponentials in fp32.
+    extra_saved=lambda operands, _: 4.0 * prod(operands[0]),
+    differentiable=("logits",),
+    torch=_call("sum_exp"),
+)
+PICK_TARGET = OpDef(
+    name="pick_target",
+    summary="logit of each label, zero where the label lies in another shard or is ignored",
+    operands=("logits", "labels"),
+    infer=_tokenwise,
+    rule=_rule_of(_ROWS, names=("logits", "labels"), terms="logits"),
+    flops=per_element(1),
+    backward_flops=lambda operands, _: 1.0 * prod(operands[0]),
+    saved=("labels",),
+    differentiable=("logits",),
+    torch=_call("pick_target", first=True),
+)
+LOG_LOSS = OpDef(
+    name="log_loss",
+    summary="log(sum of exponentials) + maximum − target logit, zero where the label is ignored",
+    operands=("sum_exp", "maximum", "picked", "labels"),
+    infer=_tokenwise,
+    rule=_rule_of("…, …, …, … -> …"),
+    flops=per_element(3),
+    backward_flops=per_element(3),
+    saved=("sum_exp", "labels"),
+    differentiable=("sum_exp", "picked"),
+    torch=_call("log_loss", ignore=True),
+)
+SUM_TOKENS = OpDef(
+    name="sum_tokens",
+    summary="sum over the tokens",
+    operands=("losses",),
+    infer=lambda _operands, _attributes: (_SCALAR,),
+    rule=_rule_of("… ->", names=("losses",), terms="losses"),
+    flops=lambda operands, _: 1.0 * prod(operands[0]),
+    backward_flops=per_element(0),
+    differentiable=("losses",),
+    torch=lambda local: f"{local.arguments[0]}.sum()",
+)
+COUNT_TARGETS = OpDef(
+    name="count_targets",
+    summary="number of labels that are not ignored",
+    operands=("labels",),
+    infer=lambda _operands, _attributes: (_SCALAR,),
+    rule=_rule_of("… ->"),
+    flops=lambda operands, _: 1.0 * prod(operands[0]),
+    backward_flops=per_element(0),
+    torch=_call("count_targets", ignore=True),
+)
+DIVIDE = OpDef(
+    name="divide",
+    summary="total / count",
+    operands=("total", "count"),
+    infer=lambda operands, _: (operands[0],),
+    rule=_rule_of(", ->", names=("total", "count"), terms="total"),
+    flops=per_element(1),
+    backward_flops=per_element(1),
+    saved=("count",),
+    differentiable=("total",),
+    torch=lambda local: " / ".join(local.arguments),
+)

@@ -1,0 +1,123 @@
+"""Normalisations. Sharding the normalised dim costs an all-reduce of the mean square: it is defined by two parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from ..core.graph import Node, Value
+from ..core.rule import ShardingRule
+from ..core.strategy import ShardStrategy
+from ..core.tensor import TensorMeta
+from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+
+
+def _lead(operands: tuple[TensorMeta, ...]) -> str:
+    return leading(len(operands[0].shape) - 1)
+
+
+def _rms_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    return ShardingRule.parse(
+        f"{_lead(operands)} h, h -> {_lead(operands)} h",
+        shapes=shapes_of(operands + results),
+        names=("x", "weight"),
+        terms="weight",
+        special=frozenset({"h"}),
+    )
+
+
+def _rms_torch(local: Local) -> str:
+    x, weight = local.arguments
+    return f"F.rms_norm({x}, {weight}.shape, {weight}, eps={local.attribute('eps')!r})"
+
+
+def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+    """Mean square as a partial sum over the shards of h, then the scaling that reads it whole."""
+    if not strategy.axes("h"):
+        return ()
+    result = node.results[0]
+    x = result.meta
+    mean = TensorMeta(x.shape[:-1], "float32")
+    weight = TensorMeta(x.shape[-1:], x.dtype)
+    square = Value(name=f"{node.name}~mean_square", meta=mean)
+    attributes = (*node.attributes, ("width", _integer(x)))
+    first = Node(
+        name=square.name, op="mean_square", operands=node.operands[:1], results=(square,), attributes=attributes,
+        rule=MEAN_SQUARE.rule((x,), (mean,), {}), module=node.module, origin=node.name,
+    )  # fmt: skip
+    second = Node(
+        name=node.name, op="rms_scale", operands=(node.operands[0], square.name, node.operands[1]),
+        results=node.results, attributes=node.attributes,
+        rule=RMS_SCALE.rule((x, mean, weight), (x,), {}), module=node.module, origin=node.name,
+    )  # fmt: skip
+    return (first, replace_kept(strategy)), (second, strategy)
+
+
+def replace_kept(strategy: ShardStrategy) -> ShardStrategy:
+    """Return the strategy without kept partial sums, for a part that is linear in nothing."""
+    return replace(strategy, kept=())
+
+
+def _integer(meta: TensorMeta) -> int:
+    width = meta.shape[-1]
+    assert isinstance(width, int)
+    return width
+
+
+def _mean_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    lead = _lead(operands)
+    return ShardingRule.parse(f"{lead} h -> {lead}", shapes=shapes_of(operands + results))
+
+
+def _scale_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    lead = _lead(operands)
+    return ShardingRule.parse(
+        f"{lead} h, {lead}, h -> {lead} h",
+        shapes=shapes_of(operands + results),
+        names=("x", "mean_square", "weight"),
+        terms="weight",
+    )
+
+
+def _scale_torch(local: Local) -> str:
+    x, mean_square, weight = local.arguments
+    return f"rms_scale({x}, {mean_square}, {weight}, eps={local.attribute('eps')!r})"
+
+
+RMS_NORM = OpDef(
+    name="rms_norm",
+    summary="x / sqrt(mean(x²) + eps) · weight over the last dim",
+    operands=("x", "weight"),
+    infer=lambda operands, _: (operands[0],),
+    rule=_rms_rule,
+    flops=per_element(4),
+    backward_flops=per_element(8),
+    saved=("x", "weight"),
+    differentiable=("x", "weight"),
+    torch=_rms_torch,
+    parts=_rms_parts,
+)
+MEAN_SQUARE = OpDef(
+    name="mean_square",
+    summary="local share of the mean of x² over the last dim",
+    operands=("x",),
+    infer=lambda operands, _: (TensorMeta(operands[0].shape[:-1], "float32"),),
+    rule=_mean_rule,
+    flops=lambda operands, _: 2.0 * prod(operands[0]),
+    backward_flops=lambda operands, _: 2.0 * prod(operands[0]),
+    saved=("x",),
+    differentiable=("x",),
+    torch=lambda local: f"mean_square({local.arguments[0]}, width={local.attribute('width')})",
+)
+RMS_SCALE = OpDef(
+    name="rms_scale",
+    summary="x / sqrt(mean_square + eps) · weight",
+    operands=("x", "mean_square", "weight"),
+    infer=lambda operands, _: (operands[0],),
+    rule=_scale_rule,
+    flops=per_element(3),
+    backward_flops=per_element(6),
+    saved=("x", "mean_square", "weight"),
+    differentiable=("x", "mean_square", "weight"),
+    torch=_scale_torch,
+)

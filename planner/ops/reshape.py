@@ -1,0 +1,98 @@
+"""Views between the model dim and attention heads; both move no data between ranks."""
+
+from __future__ import annotations
+
+from ..core.rule import ShardingRule
+from ..core.symbol import Size
+from ..core.tensor import TensorMeta
+from .definition import Attributes, Local, OpDef, per_element, shapes_of
+
+
+def _heads(attributes: Attributes) -> tuple[int, int]:
+    groups, per_group = attributes["groups"], attributes["per_group"]
+    assert isinstance(groups, int)
+    assert isinstance(per_group, int)
+    return groups, per_group
+
+
+def _factors(attributes: Attributes) -> tuple[str, str, dict[str, Size]]:
+    """Write the head dim as `(g r)`, or as `g` where each group has one head."""
+    groups, per_group = _heads(attributes)
+    if per_group == 1:
+        return "g", "(g e)", {"g": groups}
+    return "(g r)", "(g r e)", {"g": groups, "r": per_group}
+
+
+def _split_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
+    batch, seq, width = operands[0].shape
+    groups, per_group = _heads(attributes)
+    assert isinstance(width, int)
+    heads = groups * per_group
+    return (TensorMeta((batch, heads, seq, width // heads), operands[0].dtype),)
+
+
+def _split_rule(
+    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
+) -> ShardingRule:
+    heads, merged, sizes = _factors(attributes)
+    return ShardingRule.parse(
+        f"batch seq {merged} -> batch {heads} seq e",
+        shapes=shapes_of(operands + results),
+        names=("x",),
+        terms="x",
+        sizes=sizes,
+        even=frozenset({"g", "r"}),
+    )
+
+
+def _split_torch(local: Local) -> str:
+    batch, heads, seq, width = local.results[0]
+    return f"{local.arguments[0]}.view({batch}, {seq}, {heads}, {width}).transpose(1, 2)"
+
+
+def _merge_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    batch, heads, seq, width = operands[0].shape
+    return (TensorMeta((batch, seq, heads * width), operands[0].dtype),)
+
+
+def _merge_rule(
+    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
+) -> ShardingRule:
+    heads, merged, sizes = _factors(attributes)
+    return ShardingRule.parse(
+        f"batch {heads} seq e -> batch seq {merged}",
+        shapes=shapes_of(operands + results),
+        names=("x",),
+        terms="x",
+        sizes=sizes,
+        even=frozenset({"g", "r"}),
+    )
+
+
+def _merge_torch(local: Local) -> str:
+    batch, seq, width = local.results[0]
+    return f"{local.arguments[0]}.transpose(1, 2).reshape({batch}, {seq}, {width})"
+
+
+SPLIT_HEADS = OpDef(
+    name="split_heads",
+    summary="[batch, seq, heads·e] → [batch, heads, seq, e]",
+    operands=("x",),
+    infer=_split_infer,
+    rule=_split_rule,
+    flops=per_element(0),
+    backward_flops=per_element(0),
+    differentiable=("x",),
+    torch=_split_torch,
+)
+MERGE_HEADS = OpDef(
+    name="merge_heads",
+    summary="[batch, heads, seq, e] → [batch, seq, heads·e]",
+    operands=("x",),
+    infer=_merge_infer,
+    rule=_merge_rule,
+    flops=per_element(0),
+    backward_flops=per_element(0),
+    differentiable=("x",),
+    torch=_merge_torch,
+)
