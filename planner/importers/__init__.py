@@ -1,4 +1,4 @@
-"""Verb: file, config or module → `ModelGraph`. The table `IMPORTERS` has one entry a kind of source."""
+"""Verb: file, config or module → `ModelGraph`; the table `IMPORTERS` has a row a kind of source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
         for definition in (
             ImporterDef(
                 name="hf_config",
-                summary="Hugging Face config.json of a Llama, Mistral, Qwen2 or Qwen3 (dense) model",
+                summary="config.json of a Llama, Mistral, Qwen2 or dense Qwen3 model",
                 load=load_hf_config,
             ),
         )

@@ -1,18 +1,22 @@
-"""Builds a `Block` node by node: metas and rules come from `OPS`, names from the conventions of `core.graph`."""
+"""Builds a `Block` node by node: metas and rules come from `OPS`, names follow `core.graph`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ..core.graph import Attribute, Block, Node, Parameter, Repeat, Value
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from ..ops import OPS
 
+NOTHING: Mapping[str, Attribute] = MappingProxyType({})
+
 
 @dataclass(slots=True)
 class BlockBuilder:
-    """A block under construction; every method returns the names of what it made, for use as operands."""
+    """A block under construction; methods return the names of what they made, to be operands."""
 
     _inputs: list[Value] = field(default_factory=list)
     _parameters: list[Parameter] = field(default_factory=list)
@@ -37,7 +41,12 @@ class BlockBuilder:
         return self._metas[name]
 
     def node(
-        self, name: str, op: str, *operands: str, module: str | None = None, **attributes: Attribute
+        self,
+        name: str,
+        op: str,
+        *operands: str,
+        module: str | None = None,
+        attributes: Mapping[str, Attribute] = NOTHING,
     ) -> tuple[str, ...]:
         """Add an operator and return its results.
 
@@ -74,7 +83,7 @@ class BlockBuilder:
         return tuple(value.name for value in values)
 
     def repeat(self, name: str, count: int, block: Block, *operands: str) -> tuple[str, ...]:
-        """Add a repeated block and return its results; they have the metas of what is carried in."""
+        """Add a repeated block and return its results, which have the metas of what is carried."""
         values = tuple(
             Value(name=name if index == 0 else f"{name}:{index}", meta=self._metas[operand])
             for index, operand in enumerate(operands[: len(block.outputs)])

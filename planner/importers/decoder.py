@@ -1,14 +1,15 @@
-"""Builds a decoder's graph from its config, with the names of Hugging Face modules, so that state dicts match.
+"""Builds a decoder's graph from its config, named like Hugging Face modules so state dicts match.
 
 ```text
 tokens ─ embed_tokens ─ layers ─ norm ─ lm_head ─ loss ─ scalar
          rotary_emb  ─┘                 labels ─┘
-layer:   h + o_proj(attention(rotary(q_proj(n)), rotary(k_proj(n)), v_proj(n))),  n = input_layernorm(h)
-         h + down_proj(swiglu(gate_proj(n), up_proj(n))),                        n = post_attention_layernorm(h)
+layer:   h + o_proj(attention(rotary(q_proj(n)), rotary(k_proj(n)), v_proj(n))), n = input norm(h)
+         h + down_proj(swiglu(gate_proj(n), up_proj(n))),                n = post-attention norm(h)
 ```
 
-`labels` are already shifted: `labels[b, s]` is the token that follows `tokens[b, s]`, or -100 where none is to be learnt.
-(Hugging Face models shift inside; data loaders for pretraining do it once, outside.)
+`labels` are already shifted: `labels[b, s]` is the token that follows `tokens[b, s]`, or -100 where
+none is to be learnt. (Hugging Face models shift inside; data loaders for pretraining do it once,
+outside.)
 """
 
 from __future__ import annotations
@@ -47,13 +48,17 @@ def _root(config: DecoderConfig) -> Block:
     tokens, labels = build.input("tokens", indices), build.input("labels", indices)
     table = build.parameter(EMBEDDING_WEIGHT, (vocab, hidden))
     (embedded,) = build.node("model.embed_tokens", "embedding", tokens, table)
-    cos, sin = build.node("model.rotary_emb", "rotary_table", **_rotary_attributes(config))
+    cos, sin = build.node("model.rotary_emb", "rotary_table", attributes=_rotary_attributes(config))
     layer = _layer(config, build.meta(embedded), build.meta(cos))
     (out,) = build.repeat(LAYERS, config.num_hidden_layers, layer, embedded, cos, sin)
     normed = _norm(build, "model.norm", out, hidden, config)
-    head = table if config.tie_word_embeddings else build.parameter("lm_head.weight", (vocab, hidden))
+    head = (
+        table if config.tie_word_embeddings else build.parameter("lm_head.weight", (vocab, hidden))
+    )
     (logits,) = build.node("lm_head", "linear", normed, head)
-    (loss,) = build.node("loss", "cross_entropy", logits, labels, module="", ignore_index=-100)
+    (loss,) = build.node(
+        "loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100}
+    )
     return build.block(loss)
 
 
@@ -77,14 +82,24 @@ def _attention(build: BlockBuilder, x: str, cos: str, sin: str, config: DecoderC
     for part, shared in (("q", per_group), ("k", 1), ("v", 1)):
         size = groups * shared * width
         y = _linear(build, f"{path}.{part}_proj", x, size, config.qkv_bias)
-        (y,) = build.node(f"{path}/split_{part}", "split_heads", y, groups=groups, per_group=shared)
+        (y,) = build.node(
+            f"{path}/split_{part}",
+            "split_heads",
+            y,
+            attributes={"groups": groups, "per_group": shared},
+        )
         if config.family.qk_norm and part != "v":
             y = _norm(build, f"{path}.{part}_norm", y, width, config)
         if part != "v":
             (y,) = build.node(f"{path}/rotary_{part}", "rotary", y, cos, sin)
         heads[part] = y
     (y,) = build.node(f"{path}/attention", "attention", heads["q"], heads["k"], heads["v"])
-    (y,) = build.node(f"{path}/merge_heads", "merge_heads", y, groups=groups, per_group=per_group)
+    (y,) = build.node(
+        f"{path}/merge_heads",
+        "merge_heads",
+        y,
+        attributes={"groups": groups, "per_group": per_group},
+    )
     return _linear(build, f"{path}.o_proj", y, config.hidden_size, config.output_bias)
 
 
@@ -108,7 +123,7 @@ def _linear(build: BlockBuilder, path: str, x: str, size: int, bias: bool) -> st
 
 def _norm(build: BlockBuilder, path: str, x: str, size: int, config: DecoderConfig) -> str:
     weight = build.parameter(f"{path}.weight", (size,), "ones")
-    (y,) = build.node(path, "rms_norm", x, weight, eps=config.rms_norm_eps)
+    (y,) = build.node(path, "rms_norm", x, weight, attributes={"eps": config.rms_norm_eps})
     return y
 
 

@@ -1,4 +1,4 @@
-"""What a decoder's config says, checked and complete: the noun between a `config.json` and its graph."""
+"""What a decoder's config says, checked and complete: between a `config.json` and its graph."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DecoderConfig:
 
 
 def config_text(config: DecoderConfig) -> str:
-    """Return the config as canonical JSON that Hugging Face reads too; `hf_config.read_config` gives it back."""
+    """Return the config as canonical JSON, which `read_config` and Hugging Face read back."""
     family = config.family
     fields: dict[str, object] = {
         "architectures": [config.architecture],

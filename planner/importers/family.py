@@ -1,7 +1,8 @@
 """The decoder architectures that a config may name, and what sets them apart.
 
-All are one decoder: embedding, layers of RMSNorm, grouped attention with rotary positions and a SwiGLU, a last RMSNorm
-and a head. They differ in biases, norms of queries and keys, and in what a missing key means.
+All are one decoder: embedding, layers of RMSNorm, grouped attention with rotary positions and a
+SwiGLU, a last RMSNorm and a head. They differ in biases, norms of queries and keys, and in what a
+missing key means.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Family:
     qk_norm
         Whether each head of q and k goes through an RMSNorm.
     window
-        Whether a sliding window may limit its attention: `always`, `never`, or `flag` if `use_sliding_window` says so.
+        Whether a sliding window may limit its attention: `always`, `never`, or `flag` if
+        `use_sliding_window` says so.
     max_positions
         `max_position_embeddings` where a config does not give it.
     """
@@ -61,7 +63,8 @@ _ALL = (
     ),
     Family(
         architecture="Qwen3ForCausalLM", model_type="qwen3", prefix="Qwen3",
-        required=("num_key_value_heads", "head_dim"), qkv_bias=None, qk_norm=True, window="flag", max_positions=32_768,
+        required=("num_key_value_heads", "head_dim"), qkv_bias=None, qk_norm=True,
+        window="flag", max_positions=32_768,
     ),
 )  # fmt: skip
 

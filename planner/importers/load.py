@@ -36,8 +36,8 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
     Parameters
     ----------
     source
-        A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one, or the text of a
-        `config.json` itself.
+        A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one,
+        or the text of a `config.json` itself.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..core.graph import ModelGraph
 from .decoder import build_decoder
+from .decoder_config import config_text
 from .hf_config import read_config
 
 
@@ -45,7 +46,5 @@ def shrunk(
         intermediate_size=ffn,
         vocab_size=vocab,
     )
-    made = build_decoder(small, graph.name)
-    # Sizes are checked where every config is.
-    read_config(made.source.content, graph.name)
-    return made
+    # Through the text, so that sizes are checked where those of every config are.
+    return build_decoder(read_config(config_text(small), graph.name), graph.name)

@@ -1,6 +1,7 @@
-"""The models that come along: `zoo/*.json`, each the published `config.json` of the model it is named after.
+"""The models that come along: `zoo/*.json`, the published `config.json` of each.
 
-`llama-tiny` is no published model: it is small enough to run on a laptop, and divides over 8 ranks in most ways.
+`llama-tiny` is no published model: it is small enough to run on a laptop, and divides over 8 ranks
+in most ways.
 """
 
 from __future__ import annotations
