@@ -131,10 +131,13 @@ def digest(text: str) -> str:
 
 
 def _check(value: object, what: str, bounds: JsonBounds) -> None:
-    level = [value]
-    for _ in range(bounds.max_depth + 1):
+    level, depth = [value], 0
+    while level:
+        depth += 1
         below: list[object] = []
         for item in level:
+            if isinstance(item, dict | list) and depth > bounds.max_depth:
+                raise _too_deep(what, bounds)
             if isinstance(item, dict):
                 below += [*item.keys(), *item.values()]
             elif isinstance(item, list):
@@ -145,10 +148,7 @@ def _check(value: object, what: str, bounds: JsonBounds) -> None:
                     f"{what} holds half of a surrogate pair in {_short(item)!a}.",
                     "Write the whole character.",
                 )
-        if not below:
-            return
         level = below
-    raise _too_deep(what, bounds)
 
 
 def _too_deep(what: str, bounds: JsonBounds) -> PlannerError:
