@@ -82,7 +82,7 @@ def test_small_models(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_config_that_transformers_saves(variant: str) -> None:
-    """It has other keys than those on the hub, e.g. `rope_parameters`, and it gives the same graph."""
+    """It has other keys than older files, e.g. `rope_parameters`, and it gives the same graph."""
     values = SIZES | VARIANTS[variant]
     saved = json.loads(transformers.AutoConfig.for_model(**values).to_json_string(use_diff=False))
     assert load_model(json.dumps(saved)) == load_model(json.dumps(values))
