@@ -187,7 +187,8 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
     "rule of other shapes": (
         lambda: node(UP, rule=Q_NODE.rule),
         "graph.rule",
-        f"{UP} has the rule batch seq k, n k -> batch seq n, which is not linear's on these shapes.",
+        f"{UP} has the rule batch seq k, n k -> batch seq n, which is not linear's on these "
+        "shapes.",
     ),
     "nested repeat": (
         lambda: block(body=(*LAYERS.block.body, replace(LAYERS, name="model.layers.*.more"))),
