@@ -1,4 +1,4 @@
-"""Stage 3: the cheapest way from layout to layout, for every value and its readers."""
+"""Stage 3: from layouts that readers ask for to the collectives that deliver them."""
 
 from __future__ import annotations
 
