@@ -13,7 +13,7 @@ from .definition import Attributes, Local, OpDef, Shape, per_element, shapes_of
 def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
     width = attributes["head_dim"]
     assert isinstance(width, int)
-    table = TensorMeta((symbol("S"), width), "compute")
+    table = TensorMeta((symbol("S"), width), "float32")
     return (table, table)
 
 
@@ -33,7 +33,7 @@ def _table_torch(local: Local) -> str:
             f"{local.attribute('rope_high_frequency')!r}, {local.attribute('rope_original_length')!r})"
         )
     first = local.start.get("seq", "0")
-    return f"rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {local.attribute('theta')!r}, first={first}{scaling}, like=like)"
+    return f"rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {local.attribute('theta')!r}, first={first}{scaling}, device=mesh.device)"
 
 
 def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:

@@ -191,5 +191,5 @@ DIVIDE = OpDef(
     backward_flops=per_element(1),
     saved=("count",),
     differentiable=("total",),
-    torch=lambda local: " / ".join(local.arguments),
+    torch=_call("divide"),
 )

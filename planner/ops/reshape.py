@@ -46,8 +46,8 @@ def _split_rule(
 
 
 def _split_torch(local: Local) -> str:
-    batch, heads, seq, width = local.results[0]
-    return f"{local.arguments[0]}.view({batch}, {seq}, {heads}, {width}).transpose(1, 2)"
+    _, heads, _, width = local.results[0]
+    return f"{local.arguments[0]}.unflatten(2, ({heads}, {width})).transpose(1, 2)"
 
 
 def _merge_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
@@ -70,8 +70,7 @@ def _merge_rule(
 
 
 def _merge_torch(local: Local) -> str:
-    batch, seq, width = local.results[0]
-    return f"{local.arguments[0]}.transpose(1, 2).reshape({batch}, {seq}, {width})"
+    return f"{local.arguments[0]}.transpose(1, 2).flatten(2)"
 
 
 SPLIT_HEADS = OpDef(

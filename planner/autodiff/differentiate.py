@@ -1,0 +1,100 @@
+"""Give every value that needs a gradient its backward redistributions.
+
+A value's finished gradient has its *adjoint* layout (a parameter's: its gradient layout). Each reader hands back a *raw*
+gradient; readers with equal raw layouts are added first and share one redistribution. That all-gathers come back as
+reduce-scatters, that data parallelism all-reduces weights, are results of this and not code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..core.assignment import Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph, TrainingGraph
+from ..core.collective import Redistribution
+from ..core.gradient import raw_layout
+from ..core.layout import Layout
+from ..ops import OPS
+
+PlanEdge = Callable[[Layout, Layout, tuple[int, ...], str], Redistribution]
+
+
+def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
+    """Return the training graph of a sharded graph.
+
+    Parameters
+    ----------
+    plan_edge
+        Source layout, target layout, global shape, element type → redistribution. Gradients of parameters are asked for
+        with the element type `gradient`.
+    """
+    assignment = sharded.assignment
+    needing = _needing_gradient(assignment)
+    gradients = {
+        (index, p.parameter.name): p.gradient
+        for index, assembly in enumerate(assignment.assemblies)
+        for p in assembly.parameters
+    }
+    scopes = tuple(
+        Scope(
+            assembly=scope.assembly,
+            fanouts=tuple(
+                _backward(assignment, f, gradients.get((index, f.value), f.source.adjoint), plan_edge)
+                if f.value in needing
+                else f
+                for f in scope.fanouts
+            ),
+        )
+        for index, scope in enumerate(sharded.scopes)
+    )
+    return TrainingGraph(assignment=assignment, scopes=scopes)
+
+
+def _backward(assignment: Assignment, fanout: Fanout, gradient: Layout, plan_edge: PlanEdge) -> Fanout:
+    readers = tuple(replace(r, raw=_raw(assignment, r)) for r in fanout.readers)
+    groups: dict[Layout, list[int]] = {}
+    for position, reader in enumerate(readers):
+        if reader.raw is not None:
+            groups.setdefault(reader.raw, []).append(position)
+    if not groups:
+        return fanout
+    dtype = "gradient" if fanout.kind == "parameter" else fanout.meta.dtype
+    backward = tuple(
+        Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
+        for raw, members in groups.items()
+    )
+    return replace(fanout, readers=readers, gradient=gradient, backward=backward)
+
+
+def _raw(assignment: Assignment, reader: Reader) -> Layout | None:
+    """Return the raw layout at a reader; None where its operator is not differentiable in this operand."""
+    assembly = assignment.assemblies[reader.scope]
+    node = next((n for n in assembly.nodes if n.node.name == reader.node), None)
+    if node is None:
+        return reader.layout.adjoint
+    definition = OPS[node.node.op]
+    if definition.operand_names[reader.operand] not in definition.differentiable:
+        return None
+    return raw_layout(reader.layout, node.results, node.node.name)
+
+
+def _needing_gradient(assignment: Assignment) -> frozenset[str]:
+    """Return the names of all parameters and of all values that depend on one."""
+    needing = {p.parameter.name for a in assignment.assemblies for p in a.parameters}
+    size = -1
+    while size != len(needing):
+        size = len(needing)
+        for assembly in assignment.assemblies:
+            flows = [(outer, inner) for inner, outer in assembly.operands]
+            flows += [(output, inner) for inner, output in assembly.carried]
+            flows += [(o, r) for (_, o), r in zip(assembly.carried, assembly.results, strict=False)]
+            for assigned in assembly.nodes:
+                definition = OPS[assigned.node.op]
+                flows += [
+                    (operand, value.name)
+                    for name, operand in zip(definition.operand_names, assigned.node.operands, strict=False)
+                    if name in definition.differentiable
+                    for value in assigned.node.results
+                ]
+            needing |= {target for source, target in flows if source in needing}
+    return frozenset(needing)
