@@ -14,9 +14,8 @@ pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R
 local               a copy: (bytes read + bytes written) / memory bandwidth
 =================== =====================================================================================
 
-All-reduce takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node receives
-from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂ (NVSwitch lends any rank any
-adapter). The tree's two tiers work on different pieces at once: hence the maximum.
+All-reduce takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node
+receives from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂. The tree's two tiers work on different pieces at once: hence the maximum.
 
 Sources: rings and halving-doubling: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
 Operations in MPICH", sections 4.1–4.5. Their bandwidth bound: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce
