@@ -1,0 +1,82 @@
+"""The shape of a plan file, version 1.
+
+Only what JSON can say is checked here; that a mesh or a layout is legal is checked where it is
+built. A field is never given a default, so that a file says everything that it decides.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORMAT = "shardwright-plan"
+VERSION = 1
+
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+Target = Annotated[str, Field(min_length=1, max_length=2000)]
+Count = Annotated[int, Field(ge=1, le=1 << 48)]
+
+
+class Entry(BaseModel):
+    """An object of the file: every key known, every type exact."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Axis(Entry):
+    """One mesh axis; the list of them is in mesh order."""
+
+    axis: Word
+    size: Count
+
+
+class Model(Entry):
+    """Where the graph came from, with what is needed to build it again."""
+
+    name: Word
+    kind: Word
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    content: dict[str, Any]
+
+
+class Factor(Entry):
+    """Shard one factor of the operators that `target` names."""
+
+    target: Target
+    factor: Word
+    axes: list[Word]
+
+
+class Kept(Entry):
+    """Keep results Partial over `axis`."""
+
+    target: Target
+    axis: Word
+    carriers: list[Annotated[int, Field(ge=0, le=1000)]]
+
+
+class Parameter(Entry):
+    """Where parameters are stored; `layout` is written as layouts print, or null."""
+
+    target: Target
+    axes: list[Word]
+    layout: Annotated[str, Field(max_length=2000)] | None
+    regather: bool
+
+
+class PlanFile(Entry):
+    """A whole plan file."""
+
+    format: Literal["shardwright-plan"]
+    version: Literal[1]
+    model: Model
+    cluster: Word
+    mesh: list[Axis]
+    global_batch: Count
+    seq: Count
+    microbatches: Count
+    precision: Word
+    factors: list[Factor]
+    kept: list[Kept]
+    parameters: list[Parameter]

@@ -1,0 +1,7 @@
+"""The general exporter: any plan → readable modules on local shards, with every resharding an explicit call."""
+
+from __future__ import annotations
+
+from .bundle import export_bundle
+
+__all__ = ["export_bundle"]

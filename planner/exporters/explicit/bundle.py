@@ -1,0 +1,183 @@
+"""The files of a bundle: the model, the runtime modules that it needs, a training script and its launcher."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+
+from ...core.assignment import Assembly, TrainingGraph
+from ...core.cluster import ClusterSpec
+from ...core.plan import Decisions, Precision
+from .classes import fold
+from .program import programs
+from .write import Writer
+
+_RUNTIME = "planner.exporters.runtime"
+
+
+def export_bundle(
+    training: TrainingGraph, decisions: Decisions, precision: Precision, cluster: ClusterSpec, plan_text: str
+) -> dict[str, str]:
+    """Return the bundle of a plan as path → text; the same plan gives the same text.
+
+    Parameters
+    ----------
+    plan_text
+        The plan file, which the bundle carries as `plan.json`.
+    """
+    model, root_class = _model(training, precision)
+    train = _train(training, decisions, precision, root_class)
+    bundle = {
+        "model.py": model,
+        "train.py": train,
+        "launch.sh": _launch(cluster),
+        "plan.json": plan_text,
+        "README.md": _readme(training, decisions, cluster),
+    }
+    return bundle | _runtime((model, train))
+
+
+def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
+    """Return `model.py` and the name of the whole model's class."""
+    assignment = training.assignment
+    bodies = [fold(program) for program in programs(training)]
+    names = [_class_names(training, index) for index in range(len(bodies))]
+    runs: dict[str, tuple[tuple[Assembly, str], ...]] = {}
+    for index, assembly in enumerate(assignment.assemblies[1:], start=1):
+        runs[assembly.name] = (*runs.get(assembly.name, ()), (assembly, names[index][f"{assembly.name}.*"]))
+    dtypes = {"compute": precision.compute, "gradient": precision.gradient}
+    classes: list[str] = []
+    for index in (*range(1, len(bodies)), 0):
+        writer = Writer(training=training, scope=index, class_names=names[index], runs=runs, dtypes=dtypes)
+        classes += [writer.write(body) for body in bodies[index].bodies()]
+    text = "\n\n".join(classes)
+    title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
+    how = (
+        "Every tensor is this rank's shard. Comments give the layout of each result and, above each resharding call,\n"
+        "the plan's edge: the value, its layout, the layouts that its readers want, and the bytes passed."
+    )
+    header = f'"""{title}\n\n{how}\n"""\n\n' + _imports(text)
+    return f"{header}\n\n{text}", names[0][""]
+
+
+def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
+    """Return module path → class name; classes of a run that is one of several carry its layers."""
+    assemblies = training.assignment.assemblies
+    assembly = assemblies[index]
+    several = sum(a.name == assembly.name for a in assemblies) > 1
+    suffix = f"{assembly.start}To{assembly.stop - 1}" if assembly.name and several else ""
+    return {module.path: module.class_name + suffix for module in training.assignment.graph.modules}
+
+
+def _imports(text: str) -> str:
+    """Return the import lines that a model's text needs."""
+    lines = ["import torch"]
+    if "F." in text:
+        lines.append("import torch.nn.functional as F")
+    lines += ["from torch import nn", "", "from parallel.mesh import Mesh"]
+    for module in ("exchange", "operators", "parameters", "reshard", "steps"):
+        used = [name for name in _public(module) if f"{name}(" in text]
+        if used:
+            lines.append(f"from parallel.{module} import {', '.join(used)}")
+    return "\n".join(lines) + "\n"
+
+
+def _public(module: str) -> list[str]:
+    tree = ast.parse(_source(module))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return sorted(node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_"))
+
+
+def _source(module: str) -> str:
+    return files(_RUNTIME).joinpath(f"{module}.py").read_text("utf-8")
+
+
+def _runtime(texts: Iterable[str]) -> dict[str, str]:
+    """Return the runtime modules that these files import, directly or through each other."""
+    wanted = {
+        node.module.removeprefix("parallel.")
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parallel.")
+    }
+    sources: dict[str, str] = {}
+    while wanted - sources.keys():
+        name = min(wanted - sources.keys())
+        sources[name] = _source(name)
+        wanted |= {
+            node.module
+            for node in ast.walk(ast.parse(sources[name]))
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        }
+    sources["__init__"] = _source("__init__")
+    return {f"parallel/{name}.py": text for name, text in sorted(sources.items())}
+
+
+def _train(training: TrainingGraph, decisions: Decisions, precision: Precision, root_class: str) -> str:
+    assignment = training.assignment
+    layouts = {name: str(layout) for name, _, layout in assignment.assemblies[0].inputs}
+    vocab = _vocab(training)
+    regather = any(f.regather for scope in training.scopes for f in scope.fanouts)
+    fields: Mapping[str, object] = {
+        "mesh": dict(assignment.mesh.axes),
+        "sequences": decisions.global_batch,
+        "length": decisions.seq,
+        "vocab": vocab,
+        "microbatches": decisions.microbatches,
+        "inputs": (layouts["tokens"], layouts["labels"]),
+        "dtype": precision.compute,
+        "regather": regather,
+    }
+    body = "\n".join(f"    {name}={value!r},".replace("'", '"') for name, value in fields.items())
+    return (
+        f'"""Train {assignment.graph.name} by the plan in plan.json; launch.sh starts it."""\n\n'
+        "from parallel.trainer import Settings, main\n\n"
+        f"from model import {root_class}\n\n"
+        f"MODEL = {root_class}\n"
+        f"SETTINGS = Settings(\n{body}\n)\n\n"
+        'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
+    )
+
+
+def _launch(cluster: ClusterSpec) -> str:
+    return (
+        "#!/usr/bin/env bash\n"
+        f"# Start on every node; NODE_RANK and MASTER_ADDR tell nodes apart ({cluster.name}).\n"
+        "set -euo pipefail\n"
+        'cd "$(dirname "$0")"\n'
+        "exec torchrun \\\n"
+        f'    --nnodes "${{NNODES:-{cluster.nodes}}}" \\\n'
+        f'    --nproc-per-node "${{NPROC_PER_NODE:-{cluster.devices_per_node}}}" \\\n'
+        '    --node-rank "${NODE_RANK:-0}" \\\n'
+        '    --master-addr "${MASTER_ADDR:-127.0.0.1}" \\\n'
+        '    --master-port "${MASTER_PORT:-29500}" \\\n'
+        '    train.py "$@"\n'
+    )
+
+
+def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> str:
+    graph = training.assignment.graph
+    return (
+        f"# {graph.name} on {cluster.name}\n\n"
+        f"Mesh `{decisions.mesh}`, {decisions.global_batch} sequences of {decisions.seq} tokens a step in "
+        f"{decisions.microbatches} microbatch(es). Needs PyTorch and nothing else.\n\n"
+        "```bash\n./launch.sh --steps 20\n```\n\n"
+        "- `model.py`: the model on local shards. Each `reshard` or `fan_out` is one edge of the plan, named in the\n"
+        "  comment above it with its layouts and bytes.\n"
+        "- `parallel/`: the runtime, plain `torch.distributed`.\n"
+        "- `train.py`: AdamW on local shards and synthetic tokens; `--dtype float64` for comparisons.\n"
+        "- `plan.json`: the decisions that this was written from; open it with `shardwright evaluate plan.json`.\n\n"
+        "Parameter names are those of the original model, so its checkpoints can be cut into shards with\n"
+        "`parallel.layout.shard`.\n"
+    )
+
+
+
+def _vocab(training: TrainingGraph) -> int:
+    """Return the width of the logits."""
+    graph = training.assignment.graph
+    logits = next(v for node in graph.root.nodes for v in node.results if v.name == graph.logits)
+    width = logits.meta.shape[-1]
+    assert isinstance(width, int)
+    return width

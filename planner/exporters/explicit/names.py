@@ -1,0 +1,42 @@
+"""Python identifiers for the variables of one forward function."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+
+from .program import Key
+
+
+def identifiers(keys: Iterable[Key], readers: Mapping[Key, str]) -> dict[Key, str]:
+    """Return a distinct, speaking identifier for every variable.
+
+    A value's only resharded form takes over its name; where there are several, each is named after a reader.
+
+    Parameters
+    ----------
+    readers
+        For a resharded form that is one of several, the reader that it is named after.
+    """
+    chosen: dict[Key, str] = {}
+    taken: dict[str, str] = {"mesh": "", "self": "", "layer": "", "F": "", "torch": ""}
+    for key in dict.fromkeys(keys):
+        value, _ = key
+        tokens = [t for t in re.split(r"\W+", value) if t and t != "*"]
+        suffix = f"_for_{_clean(readers[key])}" if key in readers else ""
+        start = 2 if tokens[-1] in {"weight", "bias"} or tokens[-1].isdigit() else 1
+        for count in range(start, len(tokens) + 1):
+            name = _clean("_".join(tokens[-count:])) + suffix
+            if taken.get(name, value) == value or count == len(tokens):
+                break
+        while taken.get(name, value) != value:
+            name += "_"
+        taken[name] = value
+        chosen[key] = name
+    return chosen
+
+
+def _clean(text: str) -> str:
+    name = re.sub(r"\W+", "_", text).strip("_").lower()
+    return f"{name}_" if keyword.iskeyword(name) or not name or name[0].isdigit() else name

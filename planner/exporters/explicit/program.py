@@ -1,0 +1,243 @@
+"""The training graph as statements in execution order, with the variables that they define and use.
+
+A *key* is a variable: a value, in the layout that one group of its readers wants. Readers with equal operand and raw
+layouts form a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
+from ...core.layout import Layout
+from ...errors import ExportError
+
+Key = tuple[str, int]
+"""Value name and group index; group -1 is the value as its producer made it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterUse:
+    """A parameter that a statement reads as it is stored."""
+
+    name: str
+
+
+Argument = Key | ParameterUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One line (or call) of a forward function.
+
+    Parameters
+    ----------
+    module
+        Path of the class that the line belongs to.
+    what
+        The node, the fan-out, or the run that the line stands for.
+    """
+
+    module: str
+    what: AssignedNode | Fanout | Assembly
+    arguments: tuple[Argument, ...]
+    defines: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The statements of the root or of one run, its arguments and what it returns."""
+
+    assembly: Assembly
+    inputs: tuple[Key, ...]
+    statements: tuple[Statement, ...]
+    outputs: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Readers of a value that get the same tensor."""
+
+    layout: Layout
+    raw: Layout | None
+    readers: tuple[int, ...]
+
+
+def groups(fanout: Fanout) -> tuple[Group, ...]:
+    """Return the reader groups of a fan-out, in order of the first reader."""
+    found: dict[tuple[Layout, Layout | None], list[int]] = {}
+    for position, reader in enumerate(fanout.readers):
+        raw = reader.raw
+        if raw is None:
+            # A reader that gives no gradient joins one that asks for the same layout.
+            raw = next((r.raw for r in fanout.readers if r.layout == reader.layout and r.raw is not None), None)
+        found.setdefault((reader.layout, raw), []).append(position)
+    return tuple(Group(layout=key[0], raw=key[1], readers=tuple(members)) for key, members in found.items())
+
+
+def is_plain(fanout: Fanout) -> bool:
+    """Return whether the value goes to all readers as it is, and its gradient comes back as it is."""
+    moves = any(d.redistribution.steps for d in (*fanout.forward, *fanout.backward))
+    return not moves and len(groups(fanout)) == 1
+
+
+def programs(training: TrainingGraph) -> tuple[Program, ...]:
+    """Return the program of the root, then of each run."""
+    arguments = _arguments(training)
+    return tuple(_program(training, index, arguments) for index in range(len(training.scopes)))
+
+
+def owner(node: AssignedNode) -> str:
+    """Return the class that a node's line belongs to: the parent of a module that is just this operator."""
+    name = node.node.origin or node.node.name
+    return parent(node.node.module) if name == node.node.module else node.node.module
+
+
+def parent(module: str) -> str:
+    head, _, _ = module.rpartition(".")
+    return head
+
+
+def _arguments(training: TrainingGraph) -> dict[tuple[int, str, int], Argument]:
+    """Return what each operand slot (scope, node, position) is given."""
+    table: dict[tuple[int, str, int], Argument] = {}
+    for own, scope in enumerate(training.scopes):
+        for fanout in scope.fanouts:
+            plain = is_plain(fanout)
+            for index, group in enumerate(groups(fanout)):
+                for position in group.readers:
+                    reader = fanout.readers[position]
+                    argument: Argument = (fanout.value, -1 if plain else index)
+                    if plain and fanout.kind == "parameter":
+                        argument = ParameterUse(name=fanout.value)
+                    carried = reader.node == training.scopes[reader.scope].assembly.title
+                    home = own if carried else reader.scope
+                    table[home, reader.node, reader.operand] = argument
+    return table
+
+
+def _program(training: TrainingGraph, index: int, table: dict[tuple[int, str, int], Argument]) -> Program:
+    scope = training.scopes[index]
+    assembly = scope.assembly
+    fanouts = {f.value: f for f in scope.fanouts}
+    statements: list[Statement] = []
+    top = f"{assembly.name}.*" if assembly.name else ""
+    inputs = [(name, -1) for name, _, _ in assembly.inputs]
+    for name, _, _ in assembly.inputs:
+        statements += _reshards(fanouts.get(name), top)
+    for item in _ordered(training, index):
+        if isinstance(item, Assembly):
+            arguments = _loop_arguments(item, table, training)
+            module = parent(item.name)
+            defines = tuple((name, -1) for name in item.results)
+        else:
+            arguments = tuple(table[index, item.node.name, i] for i in range(len(item.node.operands)))
+            module = owner(item)
+            defines = tuple((value.name, -1) for value in item.node.results)
+        statements.append(Statement(module=module, what=item, arguments=arguments, defines=defines))
+        for name, _ in defines:
+            statements += _reshards(fanouts.get(name), module)
+    _insert_parameters(statements, [f for f in scope.fanouts if f.kind == "parameter" and not is_plain(f)])
+    if assembly.name:
+        outputs = [table[index, assembly.title, i] for i in range(len(assembly.carried))]
+        inputs += _captured(assembly, table, index, training)
+    else:
+        outputs = [table[0, _loss_reader(training), 0]]
+    return Program(
+        assembly=assembly, inputs=tuple(inputs), statements=tuple(statements),
+        outputs=tuple(o for o in outputs if isinstance(o, tuple)),
+    )  # fmt: skip
+
+
+def _loss_reader(training: TrainingGraph) -> str:
+    loss = training.assignment.graph.root.outputs[0]
+    return next(f for f in training.scopes[0].fanouts if f.value == loss).readers[-1].node
+
+
+def _ordered(training: TrainingGraph, index: int) -> Iterator[AssignedNode | Assembly]:
+    """Yield a scope's nodes in order; for the root, the runs where the graph has the repeat."""
+    assemblies = training.assignment.assemblies
+    if index:
+        yield from assemblies[index].nodes
+        return
+    by_origin: dict[str, list[AssignedNode]] = {}
+    for node in assemblies[0].nodes:
+        by_origin.setdefault(node.node.origin or node.node.name, []).append(node)
+    for item in training.assignment.graph.root.body:
+        if item.name in by_origin:
+            yield from by_origin[item.name]
+        else:
+            yield from (run for run in assemblies[1:] if run.name == item.name)
+
+
+def _reshards(fanout: Fanout | None, module: str) -> list[Statement]:
+    if fanout is None or is_plain(fanout):
+        return []
+    defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
+    return [Statement(module=module, what=fanout, arguments=((fanout.value, -1),), defines=defines)]
+
+
+def _loop_arguments(
+    run: Assembly, table: dict[tuple[int, str, int], Argument], training: TrainingGraph
+) -> tuple[Argument, ...]:
+    carried = [table[0, run.title, i] for i in range(len(run.inputs))]
+    index = training.assignment.assemblies.index(run)
+    return (*carried, *_captured(run, table, index, training))
+
+
+def _captured(
+    run: Assembly, table: dict[tuple[int, str, int], Argument], index: int, training: TrainingGraph
+) -> list[Key]:
+    """Return the outer variables that a run's nodes read, each once."""
+    names = {inner for inner, _ in run.operands[len(run.inputs) :]}
+    found: dict[Key, None] = {}
+    for node in run.nodes:
+        for position, operand in enumerate(node.node.operands):
+            argument = table[index, node.node.name, position]
+            if operand in names and isinstance(argument, tuple):
+                found[argument] = None
+    return list(found)
+
+
+def _insert_parameters(statements: list[Statement], fanouts: list[Fanout]) -> None:
+    """Put each parameter's reshard before its first reader, in the class that holds all its readers."""
+    for fanout in fanouts:
+        readers = {r.node for r in fanout.readers}
+        using = [
+            i for i, s in enumerate(statements) if isinstance(s.what, AssignedNode) and s.what.node.name in readers
+        ]
+        if not using:
+            raise ExportError("export.unread-parameter", f"No operator reads {fanout.value}.")
+        module = common([statements[i].module for i in using] + [parent(parent(fanout.value))])
+        place = using[0]
+        if statements[place].module != module:
+            child = child_of(module, statements[place].module)
+            place = next(i for i, s in enumerate(statements) if within(s.module, child))
+        defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
+        argument = ParameterUse(name=fanout.value)
+        statements.insert(
+            place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines)
+        )
+
+
+def common(modules: list[str]) -> str:
+    """Return the innermost module that contains all of these."""
+    split = [m.split(".") if m else [] for m in modules]
+    shared = []
+    for tokens in zip(*split, strict=False):
+        if len(set(tokens)) > 1:
+            break
+        shared.append(tokens[0])
+    return ".".join(shared)
+
+
+def within(module: str, ancestor: str) -> bool:
+    return not ancestor or module == ancestor or module.startswith(f"{ancestor}.")
+
+
+def child_of(ancestor: str, module: str) -> str:
+    """Return the class below `ancestor` on the way to `module`; a list of layers is no class of its own."""
+    rest = (module[len(ancestor) + 1 :] if ancestor else module).split(".")
+    steps = 2 if len(rest) > 1 and rest[1] == "*" else 1
+    return ".".join([*([ancestor] if ancestor else []), *rest[:steps]])

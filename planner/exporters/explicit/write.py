@@ -1,0 +1,229 @@
+"""Write class bodies as Python text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
+from ...core.collective import Redistribution, Step
+from ...core.symbol import evaluate
+from ...core.tensor import nbytes
+from ...core.units import format_bytes
+from ...errors import ExportError
+from ...ops import OPS, Local
+from .classes import Body, Call, uses
+from .names import identifiers
+from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """Writes the classes of one scope.
+
+    Parameters
+    ----------
+    class_names
+        Module path → class name, with the suffix of the scope's run.
+    dtypes
+        What `compute` and `gradient` stand for, to print bytes.
+    """
+
+    training: TrainingGraph
+    scope: int
+    class_names: Mapping[str, str]
+    runs: Mapping[str, tuple[tuple[Assembly, str], ...]]
+    dtypes: Mapping[str, str]
+
+    def write(self, body: Body) -> str:
+        """Return the text of one class."""
+        module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
+        lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
+        lines += ["    def __init__(self, mesh: Mesh) -> None:", "        super().__init__()"]
+        lines += ["        self.mesh = mesh", *(f"        {line}" for line in self._members(body)), ""]
+        names = self._identifiers(body)
+        arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
+        count = len(body.outputs)
+        answer = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
+        lines += [f"    def forward(self, {arguments}) -> {answer}:"]
+        text = [line for item in body.lines for line in self._line(item, names, body.module)]
+        if any(re.search(r"\bmesh\b", line.split("#")[0]) for line in text):
+            lines.append("        mesh = self.mesh")
+        lines += [f"        {line}" for line in text]
+        lines.append(f"        return {', '.join(names[key] for key in body.outputs)}")
+        return "\n".join(lines) + "\n"
+
+    def _members(self, body: Body) -> Iterator[str]:
+        """Yield the assignments of `__init__`: child modules and the weights of leaf modules."""
+        for line in body.lines:
+            if isinstance(line, Call):
+                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}(mesh)"
+            elif isinstance(line.what, Assembly) and line.what.position == 0:
+                parts = [f"*({name}(mesh) for _ in range({run.count}))" for run, name in self.runs[line.what.name]]
+                listed = parts[0][2:-1] if len(parts) == 1 else ", ".join(parts)
+                yield f"self.{line.what.name.rpartition('.')[2]} = nn.ModuleList([{listed}])"
+        leaves: dict[str, list[ParameterLayout]] = {}
+        for p in self.training.scopes[self.scope].assembly.parameters:
+            leaf, _, _ = p.parameter.name.rpartition(".")
+            if parent(leaf) == body.module:
+                leaves.setdefault(leaf, []).append(p)
+        for leaf, parameters in leaves.items():
+            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+
+    def _identifiers(self, body: Body) -> dict[Key, str]:
+        keys: list[Key] = [*body.inputs]
+        readers: dict[Key, str] = {}
+        for line in body.lines:
+            keys += [*line.uses] if isinstance(line, Call) else [*uses([line])]
+            keys += line.defines
+        for scope in self.training.scopes:
+            for fanout in scope.fanouts:
+                formed = groups(fanout)
+                if len(formed) > 1:
+                    for index, group in enumerate(formed):
+                        reader = fanout.readers[group.readers[0]].node
+                        readers[fanout.value, index] = re.split(r"[./~]", reader)[-1]
+        return identifiers([*keys, *body.outputs], readers)
+
+    def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
+        if isinstance(item, Call):
+            child = item.body.module.rpartition(".")[2]
+            targets = ", ".join(names[key] for key in item.defines)
+            yield f"{targets} = self.{child}({', '.join(names[key] for key in item.uses)})"
+            return
+        arguments = [self._argument(a, names, module) for a in item.arguments]
+        targets = [names[key] for key in item.defines]
+        if isinstance(item.what, AssignedNode):
+            text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
+            layouts = ", ".join(map(str, item.what.results))
+            yield f"{', '.join(targets)} = {text}  # {layouts}"
+        elif isinstance(item.what, Assembly):
+            yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
+        else:
+            yield from self._reshard(item.what, targets, arguments[0])
+
+    def _argument(self, argument: Argument, names: Mapping[Key, str], module: str) -> str:
+        if not isinstance(argument, ParameterUse):
+            return names[argument]
+        if not within(argument.name, module):
+            raise ExportError(
+                "export.parameter-elsewhere", f"{module} reads {argument.name}, which lies in another module.",
+                "Give the parameter one layout for all its readers.", subject=argument.name,
+            )  # fmt: skip
+        return f"self.{argument.name[len(module) + 1 :] if module else argument.name}"
+
+    def _local(self, assigned: AssignedNode, arguments: tuple[str, ...]) -> Local:
+        """Return the sizes and offsets of this rank's part of a node."""
+        assignment, node = self.training.assignment, assigned.node
+        mesh = assignment.mesh
+        sizes, start = {}, {}
+        for factor, size in node.rule.sizes:
+            axes = assigned.strategy.axes(factor)
+            sizes[factor] = evaluate(size, assignment.symbols) // mesh.size_of(axes)
+            if mesh.size_of(axes) > 1:
+                start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}".replace("'", '"')
+        shapes = [
+            tuple(_product(sizes[f] for f in dim) for dim in tensor)
+            for tensor in (*node.rule.operands, *node.rule.results)
+        ]
+        count = len(node.rule.operands)
+        return Local(
+            node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]),
+            sizes=sizes, start=start,
+        )  # fmt: skip
+
+    def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
+        """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
+        formed = groups(fanout)
+        steps = {
+            position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers
+        }
+        regather = fanout.regather and any(r.steps for r in steps.values())
+        yield from self._comment(fanout)
+        if len(formed) == 1:
+            yield f"{targets[0]} = reshard("
+            yield f"    {source},"
+            yield "    mesh,"
+            forward = steps[formed[0].readers[0]]
+            if forward.steps:
+                yield f"    forward=[{_steps(forward)}],"
+            if fanout.backward and fanout.backward[0].redistribution.steps:
+                yield f"    backward=[{_steps(fanout.backward[0].redistribution)}],"
+        else:
+            yield f"{', '.join(targets)} = fan_out("
+            yield f"    {source},"
+            yield "    mesh,"
+            listed = ", ".join(f"[{_steps(steps[g.readers[0]])}]" for g in formed)
+            yield f"    forward=[{listed}],"
+            back = []
+            for delivery in fanout.backward:
+                members = tuple(i for i, g in enumerate(formed) if g.readers[0] in delivery.readers)
+                back.append(f"([{_steps(delivery.redistribution)}], {members})")
+            yield f"    backward=[{', '.join(back)}],"
+        if regather:
+            yield "    regather=True,"
+        yield ")"
+
+    def _comment(self, fanout: Fanout) -> Iterator[str]:
+        yield f"# {fanout.value}, {fanout.source}:"
+        for delivery in fanout.forward:
+            readers = ", ".join(dict.fromkeys(_short(fanout.readers[p].node) for p in delivery.readers))
+            yield f"#   {self._arrow(delivery.redistribution, fanout.meta.dtype)} for {readers}"
+        dtype = "gradient" if fanout.kind == "parameter" else fanout.meta.dtype
+        for delivery in fanout.backward:
+            yield f"#   gradient {self._arrow(delivery.redistribution, dtype)}"
+
+    def _arrow(self, moved: Redistribution, dtype: str) -> str:
+        if not moved.steps:
+            return f"{moved.target} as it is" if moved.source == moved.target else f"{moved.source} is {moved.target}"
+        passed = [
+            format_bytes(nbytes((max(s.source_elements, s.target_elements),), self.dtypes.get(dtype, dtype)))
+            for s in moved.steps
+        ]
+        return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
+
+
+def _spec(p: ParameterLayout) -> str:
+    name = p.parameter.name.rpartition(".")[2]
+    return f'{name}=({p.parameter.meta.shape}, "{p.storage}", "{p.parameter.initial}")'
+
+
+def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool) -> Iterator[str]:
+    carried = arguments[: len(targets)]
+    for target, argument in zip(targets, carried, strict=True):
+        if target != argument:
+            yield f"{target} = {argument}"
+    layers = f"self.{run.name.rpartition('.')[2]}" + (f"[{run.start}:{run.stop}]" if several else "")
+    yield f"for layer in {layers}:"
+    yield f"    {', '.join(targets)} = layer({', '.join([*targets, *arguments[len(targets) :]])})"
+
+
+def _steps(moved: Redistribution) -> str:
+    return ", ".join(_step(step, moved.shape) for step in moved.steps)
+
+
+def _step(step: Step, shape: tuple[int, ...]) -> str:
+    """Return a step as a call of the class that is named after its kind."""
+    name = "".join(word.title() for word in step.kind.split("_"))
+    arguments = []
+    if step.kind == "exchange":
+        arguments += [f'source="{step.source}"', f'target="{step.target}"', f"shape={shape}"]
+    else:
+        arguments += [f"{k}={v}" for k, v in (("dim", step.dim), ("to_dim", step.to_dim)) if v >= 0]
+    axes = ", ".join(f'"{axis}"' for axis in step.axes)
+    arguments.append(f"axes=({axes}{',' if len(step.axes) == 1 else ''})")
+    if step.kind == "all_reduce" and step.source.reduce != "sum":
+        arguments.append(f'op="{step.source.reduce}"')
+    return f"{name}({', '.join(arguments)})"
+
+
+def _product(values: Iterator[int]) -> int:
+    total = 1
+    for value in values:
+        total *= value
+    return total
+
+
+def _short(node: str) -> str:
+    return re.split(r"[./]", node)[-1] if "-" not in node else node

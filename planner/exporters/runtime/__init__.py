@@ -1,0 +1,1 @@
+"""What an exported bundle carries: plain `torch.distributed`, no other dependency."""

@@ -1,0 +1,115 @@
+"""Operators that need to know where their shard lies, or that torch has no single call for."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Look up tokens in rows `first …` of the table; tokens outside them give zero rows."""
+    local = tokens - first
+    outside = (local < 0) | (local >= weight.shape[0])
+    return F.embedding(local.masked_fill(outside, 0), weight).masked_fill(outside.unsqueeze(-1), 0)
+
+
+def mean_square(x: torch.Tensor, *, width: int) -> torch.Tensor:
+    """Return this shard's share of the mean of x² over a last dim of global size `width`."""
+    return _at_least_float32(x).square().sum(-1) / width
+
+
+def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, *, eps: float) -> torch.Tensor:
+    """Divide by the root mean square and scale."""
+    normal = _at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)
+    return normal.to(x.dtype) * weight
+
+
+def rotary_table(
+    length: int,
+    head_dim: int,
+    theta: float,
+    *,
+    first: int,
+    device: torch.device,
+    scaling: tuple[float, float, float, int] | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return cosines and sines, [length, head_dim] in fp32, of positions `first …`.
+
+    `scaling` is (factor, low frequency factor, high frequency factor, original length) of Llama 3.1's long-context
+    rule (Llama 3 report, 2024): long waves are slowed by the factor, short ones stay, the middle is interpolated.
+    """
+    exponents = torch.arange(0, head_dim, 2, device=device, dtype=torch.int64).float() / head_dim
+    frequencies = 1.0 / (theta**exponents)
+    if scaling is not None:
+        factor, low, high, original = scaling
+        turns = original * frequencies / (2 * math.pi)
+        share = ((turns - low) / (high - low)).clamp(0, 1)
+        frequencies = frequencies * (share + (1 - share) / factor)
+    positions = torch.arange(first, first + length, device=device, dtype=torch.int64).float()
+    angles = torch.outer(positions, frequencies)
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotate the two halves of the last dim by the angles of each position."""
+    left, right = x.chunk(2, dim=-1)
+    return x * cos.to(x.dtype) + torch.cat((-right, left), dim=-1) * sin.to(x.dtype)
+
+
+def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first: int | None = None) -> torch.Tensor:
+    """Attend to keys up to each query's position; `first` is the global position of the first query of a shard."""
+    grouped = q.shape[1] != k.shape[1]
+    if first is None:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
+    queries = torch.arange(first, first + q.shape[2], device=q.device)
+    mask = queries.unsqueeze(-1) >= torch.arange(k.shape[2], device=q.device)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
+
+
+def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
+    """Return each token's negative log-likelihood, zero where the label is ignored."""
+    logits = _at_least_float32(logits)
+    loss = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=ignore_index)
+    return loss.view(labels.shape)
+
+
+def row_max(logits: torch.Tensor) -> torch.Tensor:
+    """Return the largest logit of each row, without gradient."""
+    return _at_least_float32(logits.detach().amax(-1))
+
+
+def sum_exp(logits: torch.Tensor, maximum: torch.Tensor) -> torch.Tensor:
+    """Return Σ exp(logit − maximum) of each row."""
+    return (_at_least_float32(logits) - maximum.unsqueeze(-1)).exp().sum(-1)
+
+
+def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Return each label's logit, zero where the label is not among the columns `first …`."""
+    local = labels - first
+    outside = (local < 0) | (local >= logits.shape[-1])
+    picked = logits.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
+    return _at_least_float32(picked.masked_fill(outside, 0))
+
+
+def log_loss(
+    sum_exp: torch.Tensor, maximum: torch.Tensor, picked: torch.Tensor, labels: torch.Tensor, *, ignore_index: int
+) -> torch.Tensor:
+    """Return log Σ exp − target logit, zero where the label is ignored."""
+    return (sum_exp.log() + maximum - picked).masked_fill(labels == ignore_index, 0)
+
+
+def count_targets(labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
+    """Return the number of labels that are not ignored, as fp32."""
+    return (labels != ignore_index).sum().float()
+
+
+def divide(total: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """Return total / count; zero targets give zero."""
+    return total / count.clamp(min=1).to(total.dtype)
+
+
+def _at_least_float32(x: torch.Tensor) -> torch.Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

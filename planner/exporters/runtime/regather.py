@@ -1,0 +1,58 @@
+"""Drop gathered parameters after forward and gather them again when backward asks for them (ZeRO-3).
+
+Autograd keeps what an operator needs for backward. Inside `regathering()`, a tensor that `remember` was told about is
+not kept; how to make it again is kept instead.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+Make = Callable[[], torch.Tensor]
+_makers: dict[int, Make] = {}
+
+
+def remember(tensor: torch.Tensor, make: Make) -> None:
+    """Note that `make()` gives `tensor` again; forgotten when the tensor goes."""
+    key = tensor.untyped_storage().data_ptr()
+    _makers[key] = make
+    weakref.finalize(tensor, _forget, key, make)
+
+
+def _forget(key: int, make: Make) -> None:
+    if _makers.get(key) is make:
+        del _makers[key]
+
+
+@dataclass(frozen=True)
+class _Dropped:
+    """A view of a tensor that is made again."""
+
+    make: Make
+    size: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+
+
+@contextmanager
+def regathering() -> Iterator[None]:
+    """Apply to everything that autograd saves inside the block."""
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor | _Dropped:
+        make = _makers.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
+        if make is None:
+            return tensor
+        return _Dropped(make, tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def unpack(kept: torch.Tensor | _Dropped) -> torch.Tensor:
+        if isinstance(kept, torch.Tensor):
+            return kept
+        return kept.make().as_strided(kept.size, kept.stride, kept.offset)
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        yield

@@ -1,0 +1,119 @@
+"""Train a bundle's model: AdamW on local shards, losses printed by rank 0."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from .data import local_batch, synthetic_batch
+from .mesh import Mesh
+from .operators import count_targets
+from .parameters import initialise
+from .regather import regathering
+
+Build = Callable[[Mesh], nn.Module]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the plan fixes about a run.
+
+    Parameters
+    ----------
+    mesh
+        Axis → size.
+    sequences, length, vocab
+        Global sequences per optimizer step, tokens per sequence, vocabulary size.
+    microbatches
+        Parts of a step that go through the model one after the other.
+    inputs
+        Layouts of tokens and labels.
+    dtype
+        Element type of parameters and computation.
+    """
+
+    mesh: dict[str, int]
+    sequences: int
+    length: int
+    vocab: int
+    microbatches: int
+    inputs: tuple[str, str]
+    dtype: str
+    regather: bool = False
+
+
+def loss_of_step(
+    model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], settings: Settings, mesh: Mesh
+) -> torch.Tensor:
+    """Run forward and backward of one step on a global batch; gradients are left in the parameters.
+
+    The mean runs over all valid targets of the step: each microbatch counts by its share of them.
+    """
+    tokens, labels = batch
+    total = torch.zeros((), device=mesh.device)
+    valid = count_targets(labels, ignore_index=-100)
+    size = settings.sequences // settings.microbatches
+    for start in range(0, settings.sequences, size):
+        part = (tokens[start : start + size], labels[start : start + size])
+        share = float(count_targets(part[1], ignore_index=-100) / valid)
+        with regathering() if settings.regather else nullcontext():
+            loss = model(*local_batch(part, settings.inputs, mesh)) * share
+        loss.backward()
+        total = total + loss.detach()
+    return total
+
+
+def training(
+    model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
+) -> Iterator[torch.Tensor]:
+    """Yield the loss of each optimizer step on synthetic data."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.1, betas=(0.9, 0.95))
+    for step in range(steps):
+        batch = synthetic_batch(
+            step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
+        )
+        loss = loss_of_step(model, batch, settings, mesh)
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss
+
+
+def start(settings: Settings) -> Mesh:
+    """Join the process group that torchrun describes and return the mesh."""
+    gpu = torch.cuda.is_available()
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    if gpu:
+        torch.cuda.set_device(local_rank)
+    if "RANK" in os.environ:
+        dist.init_process_group("nccl" if gpu else "gloo")
+    return Mesh(settings.mesh, f"cuda:{local_rank}" if gpu else "cpu")
+
+
+def main(build: Build, settings: Settings) -> None:
+    """Parse the command line and train."""
+    parser = argparse.ArgumentParser(description="Train the model on synthetic data.")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", default=settings.dtype, choices=["float64", "float32", "bfloat16"])
+    arguments = parser.parse_args()
+    mesh = start(settings)
+    try:
+        model = build(mesh).to(getattr(torch, arguments.dtype))
+        initialise(model, mesh, seed=arguments.seed)
+        losses = training(
+            model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed
+        )
+        for step, loss in enumerate(losses):
+            if mesh.rank == 0:
+                print(f"step {step} loss {loss.item():.12g}", flush=True)
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()

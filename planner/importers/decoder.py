@@ -1,0 +1,164 @@
+"""Builds a decoder's graph from its config, named like Hugging Face modules so state dicts match.
+
+```text
+tokens ─ embed_tokens ─ layers ─ norm ─ lm_head ─ loss ─ scalar
+         rotary_emb  ─┘                 labels ─┘
+layer:   h + o_proj(attention(rotary(q_proj(n)), rotary(k_proj(n)), v_proj(n))), n = input norm(h)
+         h + down_proj(swiglu(gate_proj(n), up_proj(n))),                n = post-attention norm(h)
+```
+
+`labels` are already shifted: `labels[b, s]` is the token that follows `tokens[b, s]`, or -100 where
+none is to be learnt. (Hugging Face models shift inside; data loaders for pretraining do it once,
+outside.)
+"""
+
+from __future__ import annotations
+
+from ..core.graph import Attribute, Block, ModelGraph, ModelSource, Module
+from ..core.json_text import digest
+from ..core.symbol import symbol
+from ..core.tensor import TensorMeta
+from .builder import BlockBuilder
+from .decoder_config import DecoderConfig, config_text
+
+LAYERS = "model.layers"
+LAYER = f"{LAYERS}.*"
+EMBEDDING_WEIGHT = "model.embed_tokens.weight"
+
+
+def build_decoder(config: DecoderConfig, name: str) -> ModelGraph:
+    """Return the graph of a decoder and its loss.
+
+    Parameters
+    ----------
+    name
+        Name of the graph and of its source.
+    """
+    content = config_text(config)
+    source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
+    return ModelGraph(
+        name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head"
+    )
+
+
+def _root(config: DecoderConfig) -> Block:
+    hidden, vocab = config.hidden_size, config.vocab_size
+    build = BlockBuilder()
+    indices = TensorMeta((symbol("B"), symbol("S")), "int64")
+    tokens, labels = build.input("tokens", indices), build.input("labels", indices)
+    table = build.parameter(EMBEDDING_WEIGHT, (vocab, hidden))
+    (embedded,) = build.node("model.embed_tokens", "embedding", tokens, table)
+    cos, sin = build.node("model.rotary_emb", "rotary_table", attributes=_rotary_attributes(config))
+    layer = _layer(config, build.meta(embedded), build.meta(cos))
+    (out,) = build.repeat(LAYERS, config.num_hidden_layers, layer, embedded, cos, sin)
+    normed = _norm(build, "model.norm", out, hidden, config)
+    head = (
+        table if config.tie_word_embeddings else build.parameter("lm_head.weight", (vocab, hidden))
+    )
+    (logits,) = build.node("lm_head", "linear", normed, head)
+    (loss,) = build.node(
+        "loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100}
+    )
+    return build.block(loss)
+
+
+def _layer(config: DecoderConfig, carried: TensorMeta, table: TensorMeta) -> Block:
+    build = BlockBuilder()
+    hidden = build.input("hidden", carried)
+    cos, sin = build.input("cos", table), build.input("sin", table)
+    normed = _norm(build, f"{LAYER}.input_layernorm", hidden, config.hidden_size, config)
+    attended = _attention(build, normed, cos, sin, config)
+    (middle,) = build.node(f"{LAYER}/residual_attention", "add", hidden, attended)
+    normed = _norm(build, f"{LAYER}.post_attention_layernorm", middle, config.hidden_size, config)
+    fed = _mlp(build, normed, config)
+    (out,) = build.node(f"{LAYER}/residual_mlp", "add", middle, fed)
+    return build.block(out)
+
+
+def _attention(build: BlockBuilder, x: str, cos: str, sin: str, config: DecoderConfig) -> str:
+    path = f"{LAYER}.self_attn"
+    groups, per_group, width = config.num_key_value_heads, config.per_group, config.head_dim
+    heads: dict[str, str] = {}
+    for part, shared in (("q", per_group), ("k", 1), ("v", 1)):
+        size = groups * shared * width
+        y = _linear(build, f"{path}.{part}_proj", x, size, config.qkv_bias)
+        (y,) = build.node(
+            f"{path}/split_{part}",
+            "split_heads",
+            y,
+            attributes={"groups": groups, "per_group": shared},
+        )
+        if config.family.qk_norm and part != "v":
+            y = _norm(build, f"{path}.{part}_norm", y, width, config)
+        if part != "v":
+            (y,) = build.node(f"{path}/rotary_{part}", "rotary", y, cos, sin)
+        heads[part] = y
+    (y,) = build.node(f"{path}/attention", "attention", heads["q"], heads["k"], heads["v"])
+    (y,) = build.node(
+        f"{path}/merge_heads",
+        "merge_heads",
+        y,
+        attributes={"groups": groups, "per_group": per_group},
+    )
+    return _linear(build, f"{path}.o_proj", y, config.hidden_size, config.output_bias)
+
+
+def _mlp(build: BlockBuilder, x: str, config: DecoderConfig) -> str:
+    path = f"{LAYER}.mlp"
+    gate, up = (
+        _linear(build, f"{path}.{part}_proj", x, config.intermediate_size, config.mlp_bias)
+        for part in ("gate", "up")
+    )
+    (y,) = build.node(f"{path}/swiglu", "swiglu", gate, up)
+    return _linear(build, f"{path}.down_proj", y, config.hidden_size, config.mlp_bias)
+
+
+def _linear(build: BlockBuilder, path: str, x: str, size: int, bias: bool) -> str:
+    operands = [x, build.parameter(f"{path}.weight", (size, build.meta(x).shape[-1]))]
+    if bias:
+        operands.append(build.parameter(f"{path}.bias", (size,), "zeros"))
+    (y,) = build.node(path, "linear", *operands)
+    return y
+
+
+def _norm(build: BlockBuilder, path: str, x: str, size: int, config: DecoderConfig) -> str:
+    weight = build.parameter(f"{path}.weight", (size,), "ones")
+    (y,) = build.node(path, "rms_norm", x, weight, attributes={"eps": config.rms_norm_eps})
+    return y
+
+
+def _rotary_attributes(config: DecoderConfig) -> dict[str, Attribute]:
+    attributes: dict[str, Attribute] = {"theta": config.rope_theta, "head_dim": config.head_dim}
+    if scaling := config.rope_scaling:
+        attributes |= {
+            "rope_factor": scaling.factor,
+            "rope_low_frequency": scaling.low_freq_factor,
+            "rope_high_frequency": scaling.high_freq_factor,
+            "rope_original_length": scaling.original_max_position_embeddings,
+        }
+    return attributes
+
+
+def _modules(config: DecoderConfig) -> tuple[Module, ...]:
+    prefix = config.family.prefix
+    norm = f"{prefix}RMSNorm"
+    projections = [(f"{LAYER}.self_attn.{part}_proj", "Linear") for part in "qkvo"]
+    if config.family.qk_norm:
+        projections += [(f"{LAYER}.self_attn.{part}_norm", norm) for part in "qk"]
+    rows = [
+        ("", config.architecture),
+        ("model", f"{prefix}Model"),
+        ("model.embed_tokens", "Embedding"),
+        (LAYERS, "ModuleList"),
+        (LAYER, f"{prefix}DecoderLayer"),
+        (f"{LAYER}.self_attn", f"{prefix}Attention"),
+        *projections,
+        (f"{LAYER}.mlp", f"{prefix}MLP"),
+        *((f"{LAYER}.mlp.{part}_proj", "Linear") for part in ("gate", "up", "down")),
+        (f"{LAYER}.input_layernorm", norm),
+        (f"{LAYER}.post_attention_layernorm", norm),
+        ("model.norm", norm),
+        ("model.rotary_emb", f"{prefix}RotaryEmbedding"),
+        ("lm_head", "Linear"),
+    ]
+    return tuple(Module(path=path, class_name=name) for path, name in rows)

@@ -1,0 +1,217 @@
+"""Reads a Hugging Face `config.json`, without torch or transformers.
+
+What the graph depends on is checked; what can't be planned yet is refused and named; other keys are
+passed over, since configs carry many that change no shape (`bos_token_id`, `use_cache`, …). All
+problems of a kind come in one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.json_text import JsonBounds, parse
+from ..errors import ModelError
+from .config_fields import Fields, listed, shown
+from .decoder_config import DecoderConfig, RopeScaling
+from .family import FAMILIES, Family
+
+MAX_BYTES = 1 << 20
+BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=MAX_BYTES, max_depth=32)
+
+_REQUIRED = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+)
+
+
+def read_config(text: str, name: str) -> DecoderConfig:
+    """Return the checked config that `text` holds.
+
+    Parameters
+    ----------
+    text
+        A `config.json`.
+    name
+        What to call it in messages.
+
+    Raises
+    ------
+    ModelError
+        `model.json-…` if it is no JSON, `model.config-type`, `model.architecture-unsupported`,
+        `model.config-missing`, `model.config-value`, `model.heads-not-divisible`, or
+        `model.…-unsupported` for what can't be planned yet.
+    """
+    values = parse(text, name, BOUNDS)
+    if not isinstance(values, dict):
+        raise ModelError(
+            "model.config-type",
+            f"{name} holds {shown(values)}, not a JSON object.",
+            "Give a Hugging Face config.json.",
+        )
+    family = _family(values, name)
+    missing = [key for key in (*_REQUIRED, *family.required) if values.get(key) is None]
+    if missing:
+        raise ModelError(
+            "model.config-missing",
+            f"{name} lacks {listed(missing)}, which {family.architecture} needs.",
+            "Give what the model's config.json says.",
+        )
+    config = _config(values, family, name)
+    _refuse_unsupported(values, name)
+    _refuse_window(values, config, name)
+    return config
+
+
+def _family(values: Mapping[str, object], name: str) -> Family:
+    """Take the architecture from `architectures`, or from `model_type` if saved without a model."""
+    named = values.get("architectures") or values.get("model_type")
+    first = named[0] if isinstance(named, list) and named else named
+    for family in FAMILIES.values():
+        if first in (family.architecture, family.model_type):
+            return family
+    supported = f"Supported are {listed(list(FAMILIES))}."
+    if first is None:
+        raise ModelError(
+            "model.architecture-unsupported",
+            f"{name} names no architectures.",
+            f"Name one. {supported}",
+        )
+    raise ModelError(
+        "model.architecture-unsupported",
+        f"{name} is of the architecture {shown(first)}, which can't be planned yet.",
+        supported,
+    )
+
+
+def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderConfig:
+    fields = Fields(values)
+    hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
+    groups = fields.integer("num_key_value_heads", heads)
+    head_dim = fields.integer("head_dim", max(1, hidden // heads))
+    theta, scaling = _rope(fields, name)
+    config = DecoderConfig(
+        architecture=family.architecture,
+        vocab_size=fields.integer("vocab_size"),
+        hidden_size=hidden,
+        intermediate_size=fields.integer("intermediate_size"),
+        num_hidden_layers=fields.integer("num_hidden_layers"),
+        num_attention_heads=heads,
+        num_key_value_heads=groups,
+        head_dim=head_dim,
+        max_position_embeddings=fields.integer("max_position_embeddings", family.max_positions),
+        rms_norm_eps=fields.number("rms_norm_eps", 1e-6, 0.0, 1.0),
+        rope_theta=theta,
+        rope_scaling=scaling,
+        attention_bias=family.qkv_bias is None and fields.flag("attention_bias"),
+        mlp_bias=family.mlp_bias and fields.flag("mlp_bias"),
+        tie_word_embeddings=fields.flag("tie_word_embeddings"),
+    )
+    if fields.problems:
+        raise ModelError(
+            "model.config-value",
+            f"In {name}, {'; '.join(fields.problems)}.",
+            "Write values in these ranges.",
+        )
+    _check_heads(values, config, name)
+    return config
+
+
+def _check_heads(values: Mapping[str, object], config: DecoderConfig, name: str) -> None:
+    problems = []
+    heads, groups = config.num_attention_heads, config.num_key_value_heads
+    if heads % groups:
+        problems.append(
+            f"num_attention_heads {heads} is no multiple of num_key_value_heads {groups}"
+        )
+    if values.get("head_dim") is None and config.hidden_size % heads:
+        problems.append(
+            f"hidden_size {config.hidden_size} is no multiple of num_attention_heads {heads}"
+        )
+    elif config.head_dim % 2:
+        problems.append(f"the head dim {config.head_dim} is odd, and rotary positions turn pairs")
+    if problems:
+        raise ModelError(
+            "model.heads-not-divisible",
+            f"In {name}, {'; '.join(problems)}.",
+            "Change one of the numbers, or give head_dim if heads do not add up to hidden_size.",
+        )
+
+
+def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
+    """Read `rope_theta` and `rope_scaling`, or `rope_parameters`: both, since transformers 5."""
+    key = "rope_parameters" if fields.values.get("rope_parameters") is not None else "rope_scaling"
+    rope = fields.values.get(key)
+    if rope is None:
+        rope = {}
+    if not isinstance(rope, dict):
+        fields.problems.append(f"{key} is {shown(rope)}, not an object")
+        return 1.0, None
+    inner = Fields(rope, f"{key}.")
+    outer_theta = fields.number("rope_theta", 10_000.0, 1.0, 1e12)
+    theta = inner.number("rope_theta", outer_theta, 1.0, 1e12)
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    scaling = None
+    if kind == "llama3":
+        scaling = RopeScaling(
+            factor=inner.number("factor", 8.0, 1.0, 1e6),
+            low_freq_factor=inner.number("low_freq_factor", 1.0, 1e-6, 1e6),
+            high_freq_factor=inner.number("high_freq_factor", 4.0, 1e-6, 1e6),
+            original_max_position_embeddings=inner.integer(
+                "original_max_position_embeddings", 8192
+            ),
+        )
+        absent = [f for f in RopeScaling.__dataclass_fields__ if rope.get(f) is None]
+        inner.problems += [f"{key}.{field} is missing" for field in absent]
+        if scaling.high_freq_factor <= scaling.low_freq_factor:
+            inner.problems.append(f"{key}.high_freq_factor is not above low_freq_factor")
+    elif kind != "default":
+        raise ModelError(
+            "model.rope-scaling-unsupported",
+            f"{name} scales rotary positions by {shown(kind)}; only llama3 can be planned yet.",
+            f'Set "{key}" to null to plan without: shapes, memory and time stay the same.',
+        )
+    fields.problems += inner.problems
+    return theta, scaling
+
+
+def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
+    """Refuse keys that would change the computation in a way that a plan does not hold."""
+    rope = values.get("rope_parameters")
+    within = rope if isinstance(rope, dict) else {}
+    for key, code, good, only, remedy in (
+        ("hidden_act", "activation", ("silu", "swish"), "silu, as in SwiGLU,", '"silu"'),
+        ("attention_dropout", "dropout", (0,), "attention without dropout", "0.0"),
+        ("partial_rotary_factor", "partial-rotary", (1,), "rotary positions on whole heads", "1.0"),
+        ("quantization_config", "quantization", (), "a model that is not quantized", "null"),
+    ):
+        value = values.get(key, within.get(key))
+        if value is not None and value not in good:
+            raise ModelError(
+                f"model.{code}-unsupported",
+                f"{name} sets {key} to {shown(value)}; only {only} can be planned yet.",
+                f'Set "{key}" to {remedy} if that is close enough.',
+            )
+
+
+def _refuse_window(values: Mapping[str, object], config: DecoderConfig, name: str) -> None:
+    """Refuse attention over a sliding window, unless the longest sequence fits in it."""
+    use = config.family.window
+    if use == "never" or (use == "flag" and values.get("use_sliding_window") is not True):
+        return
+    # A missing key means 4096 to transformers; null means no window.
+    window = values.get("sliding_window", 4096)
+    longest = config.max_position_embeddings
+    if window is None or (type(window) is int and window >= longest):
+        return
+    remedy = '"sliding_window" to null' if use == "always" else '"use_sliding_window" to false'
+    given = "" if "sliding_window" in values else ", the default where config.json does not give it"
+    raise ModelError(
+        "model.sliding-window-unsupported",
+        f"{name} attends over a sliding window (sliding_window {shown(window)}{given}, for "
+        f"sequences up to {longest}), which can't be planned yet.",
+        f"Set {remedy} to plan full causal attention, which computes the same while seq is at most "
+        "the window.",
+    )

@@ -1,0 +1,280 @@
+"""Reading config.json: what is taken, and every refusal with its words."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import ModelError
+from planner.importers.decoder_config import DecoderConfig, RopeScaling, config_text
+from planner.importers.family import FAMILIES
+from planner.importers.hf_config import read_config
+
+TINY: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 32,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+MISTRAL = TINY | {"architectures": ["MistralForCausalLM"], "sliding_window": None}
+QWEN2 = TINY | {"architectures": ["Qwen2ForCausalLM"]}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+def read(values: dict[str, Any]) -> DecoderConfig:
+    return read_config(json.dumps(values), "x.json")
+
+
+def test_defaults_are_those_of_transformers() -> None:
+    config = read({k: v for k, v in TINY.items() if k != "num_key_value_heads"})
+    assert (config.num_key_value_heads, config.head_dim) == (4, 4)
+    assert (config.rms_norm_eps, config.rope_theta, config.rope_scaling) == (1e-6, 10_000.0, None)
+    assert not config.tie_word_embeddings
+    assert not config.qkv_bias
+    assert not config.mlp_bias
+
+
+def test_the_model_type_will_do_without_architectures() -> None:
+    values = TINY | {"architectures": None, "model_type": "llama"}
+    assert read(values) == read(TINY)
+
+
+def test_rope_in_both_forms() -> None:
+    flat = read(TINY | {"rope_theta": 5e5, "rope_scaling": LLAMA3})
+    nested = read(TINY | {"rope_parameters": LLAMA3 | {"rope_theta": 5e5}})
+    assert flat == nested
+    assert flat.rope_scaling == RopeScaling(
+        factor=8.0,
+        low_freq_factor=1.0,
+        high_freq_factor=4.0,
+        original_max_position_embeddings=8192,
+    )
+
+
+def test_the_older_name_of_the_rope_type() -> None:
+    assert read(TINY | {"rope_scaling": {"type": "default"}}).rope_scaling is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 4096},
+        QWEN2 | {"sliding_window": 128, "use_sliding_window": False},
+        QWEN2 | {"sliding_window": 40_000, "use_sliding_window": True},
+        # The class of Llama models knows no window.
+        TINY | {"sliding_window": 4},
+    ],
+)
+def test_a_window_that_limits_nothing_is_taken(values: dict[str, Any]) -> None:
+    read(values)
+
+
+REFUSED = [
+    (
+        MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 32768},
+        "model.sliding-window-unsupported",
+        "x.json attends over a sliding window (sliding_window 4096, for sequences up to 32768), "
+        'which can\'t be planned yet. Set "sliding_window" to null to plan full causal attention, '
+        "which computes the same while seq is at most the window.",
+    ),
+    (
+        TINY | {"architectures": ["MistralForCausalLM"]},
+        "model.sliding-window-unsupported",
+        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
+        "does not give it, for sequences up to 131072), which can't be planned yet. Set "
+        '"sliding_window" to null to plan full causal attention, which computes the same while seq '
+        "is at most the window.",
+    ),
+    (
+        QWEN2 | {"use_sliding_window": True},
+        "model.sliding-window-unsupported",
+        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
+        "does not give it, for sequences up to 32768), which can't be planned yet. Set "
+        '"use_sliding_window" to false to plan full causal attention, which computes the same '
+        "while seq is at most the window.",
+    ),
+    (
+        TINY | {"architectures": ["MixtralForCausalLM"]},
+        "model.architecture-unsupported",
+        'x.json is of the architecture "MixtralForCausalLM", which can\'t be planned yet. '
+        "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and "
+        "Qwen3ForCausalLM.",
+    ),
+    (
+        {"hidden_size": 4},
+        "model.architecture-unsupported",
+        "x.json names no architectures. Name one. Supported are LlamaForCausalLM, "
+        "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM.",
+    ),
+    (
+        {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 4, "vocab_size": None},
+        "model.config-missing",
+        "x.json lacks vocab_size, intermediate_size, num_hidden_layers, num_attention_heads, "
+        "num_key_value_heads and head_dim, which Qwen3ForCausalLM needs. Give what the model's "
+        "config.json says.",
+    ),
+    (
+        TINY | {"hidden_size": "16", "num_hidden_layers": 20_000, "vocab_size": 2.5},
+        "model.config-value",
+        'In x.json, hidden_size is "16", not an integer from 1 to 1,048,576; vocab_size is 2.5, '
+        "not an integer from 1 to 16,777,216; num_hidden_layers is 20000, not an integer from 1 "
+        "to 10,000. Write values in these ranges.",
+    ),
+    (
+        TINY | {"num_attention_heads": True, "attention_bias": "no", "rms_norm_eps": "small"},
+        "model.config-value",
+        "In x.json, num_attention_heads is true, not an integer from 1 to 65,536; rms_norm_eps is "
+        '"small", not a number from 0 to 1; attention_bias is "no", not true or false. Write '
+        "values in these ranges.",
+    ),
+    (
+        TINY | {"num_hidden_layers": 0, "rope_scaling": 8},
+        "model.config-value",
+        "In x.json, rope_scaling is 8, not an object; num_hidden_layers is 0, not an integer from "
+        "1 to 10,000. Write values in these ranges.",
+    ),
+    (
+        TINY | {"rope_scaling": {"rope_type": "llama3", "factor": 0, "high_freq_factor": 1.0}},
+        "model.config-value",
+        "In x.json, rope_scaling.factor is 0, not a number from 1 to 1e+06; "
+        "rope_scaling.low_freq_factor is missing; rope_scaling.original_max_position_embeddings is "
+        "missing; rope_scaling.high_freq_factor is not above low_freq_factor. Write values in "
+        "these ranges.",
+    ),
+    (
+        TINY | {"num_key_value_heads": 3},
+        "model.heads-not-divisible",
+        "In x.json, num_attention_heads 4 is no multiple of num_key_value_heads 3. Change one of "
+        "the numbers, or give head_dim if heads do not add up to hidden_size.",
+    ),
+    (
+        TINY | {"hidden_size": 18},
+        "model.heads-not-divisible",
+        "In x.json, hidden_size 18 is no multiple of num_attention_heads 4. Change one of the "
+        "numbers, or give head_dim if heads do not add up to hidden_size.",
+    ),
+    (
+        TINY | {"head_dim": 5},
+        "model.heads-not-divisible",
+        "In x.json, the head dim 5 is odd, and rotary positions turn pairs. Change one of the "
+        "numbers, or give head_dim if heads do not add up to hidden_size.",
+    ),
+    (
+        TINY | {"rope_scaling": {"type": "yarn", "factor": 4.0}},
+        "model.rope-scaling-unsupported",
+        'x.json scales rotary positions by "yarn"; only llama3 can be planned yet. Set '
+        '"rope_scaling" to null to plan without: shapes, memory and time stay the same.',
+    ),
+    (
+        TINY | {"hidden_act": "gelu"},
+        "model.activation-unsupported",
+        'x.json sets hidden_act to "gelu"; only silu, as in SwiGLU, can be planned yet. Set '
+        '"hidden_act" to "silu" if that is close enough.',
+    ),
+    (
+        TINY | {"attention_dropout": 0.1},
+        "model.dropout-unsupported",
+        "x.json sets attention_dropout to 0.1; only attention without dropout can be planned yet. "
+        'Set "attention_dropout" to 0.0 if that is close enough.',
+    ),
+    (
+        TINY | {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}},
+        "model.partial-rotary-unsupported",
+        "x.json sets partial_rotary_factor to 0.5; only rotary positions on whole heads can be "
+        'planned yet. Set "partial_rotary_factor" to 1.0 if that is close enough.',
+    ),
+    (
+        TINY | {"quantization_config": {"bits": 4}},
+        "model.quantization-unsupported",
+        "x.json sets quantization_config to an object; only a model that is not quantized can be "
+        'planned yet. Set "quantization_config" to null if that is close enough.',
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "code", "message"), REFUSED)
+def test_refusals(values: dict[str, Any], code: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(values)
+    assert (caught.value.code, str(caught.value)) == (code, message)
+
+
+def test_a_list_is_no_config() -> None:
+    with pytest.raises(ModelError, match=r"^x\.json holds a list, not a JSON object\. Give a"):
+        read_config("[]", "x.json")
+
+
+def test_a_broken_file_says_where() -> None:
+    with pytest.raises(ModelError) as caught:
+        read_config('{\n  "hidden_size": 4096,\n  oops\n}', "x.json")
+    assert caught.value.code == "model.json-syntax"
+    assert "at line 3, column 3" in str(caught.value)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> DecoderConfig:
+    small = st.integers(1, 6)
+    family = FAMILIES[draw(st.sampled_from(sorted(FAMILIES)))]
+    groups = draw(small)
+    scaling = RopeScaling(
+        factor=draw(st.floats(1, 64)),
+        low_freq_factor=1.0,
+        high_freq_factor=4.0,
+        original_max_position_embeddings=8192,
+    )
+    return DecoderConfig(
+        architecture=family.architecture,
+        vocab_size=draw(small),
+        hidden_size=draw(small),
+        intermediate_size=draw(small),
+        num_hidden_layers=draw(small),
+        num_attention_heads=groups * draw(small),
+        num_key_value_heads=groups,
+        head_dim=2 * draw(small),
+        max_position_embeddings=draw(st.integers(1, 1 << 40)),
+        rms_norm_eps=draw(st.floats(0, 1)),
+        rope_theta=draw(st.floats(1, 1e12)),
+        rope_scaling=draw(st.sampled_from([None, scaling])),
+        attention_bias=draw(st.booleans()) and family.qkv_bias is None,
+        mlp_bias=draw(st.booleans()) and family.mlp_bias,
+        tie_word_embeddings=draw(st.booleans()),
+    )
+
+
+@given(configs())
+def test_the_canonical_text_reads_back_exactly(config: DecoderConfig) -> None:
+    text = config_text(config)
+    assert read_config(text, "x.json") == config
+    assert config_text(read_config(text, "x.json")) == text
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*TINY, "head_dim", "rope_theta", "rope_scaling", "rope_parameters"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(-10, 10) | st.text(max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=2)
+                | st.dictionaries(
+                    st.sampled_from(["rope_type", "factor", "type"]), inner, max_size=2
+                )
+            ),
+            max_leaves=4,
+        ),
+    )
+)
+def test_any_object_gives_a_config_or_a_model_error(values: dict[str, Any]) -> None:
+    with suppress(ModelError):
+        read(TINY | values)

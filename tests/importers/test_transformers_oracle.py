@@ -1,0 +1,108 @@
+"""Parameters and modules equal those of Hugging Face transformers, name by name and shape by shape.
+
+The models are made on the meta device, so even the largest takes no memory.
+"""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from planner.core.graph import ModelGraph
+from planner.importers import load_model
+from planner.importers.zoo_models import zoo_text
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+SIZES = {
+    "vocab_size": 96,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "llama": {"model_type": "llama"},
+    "llama-biased": {"model_type": "llama", "attention_bias": True, "mlp_bias": True},
+    "llama-tied": {"model_type": "llama", "tie_word_embeddings": True},
+    "llama-wide-heads": {"model_type": "llama", "head_dim": 12, "attention_bias": True},
+    "llama-one-group-each": {"model_type": "llama", "num_key_value_heads": 6},
+    "llama-scaled": {"model_type": "llama", "rope_theta": 5e5, "rope_scaling": LLAMA3},
+    "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mistral-wide-heads": {"model_type": "mistral", "sliding_window": None, "head_dim": 16},
+    "qwen2": {"model_type": "qwen2"},
+    "qwen2-tied": {"model_type": "qwen2", "tie_word_embeddings": True},
+    "qwen3": {"model_type": "qwen3", "head_dim": 16},
+    "qwen3-biased": {"model_type": "qwen3", "head_dim": 4, "attention_bias": True},
+    "qwen3-tied": {"model_type": "qwen3", "head_dim": 8, "tie_word_embeddings": True},
+}
+
+
+def reference(values: dict[str, Any]) -> Any:
+    config = transformers.AutoConfig.for_model(**values)
+    with torch.device("meta"):
+        return transformers.AutoModelForCausalLM.from_config(config)
+
+
+def parameters(graph: ModelGraph) -> dict[str, tuple[object, ...]]:
+    """Return name → shape, every layer written out."""
+    found = {p.name: p.meta.shape for p in graph.root.parameters}
+    for repeat in graph.root.repeats:
+        for index in range(repeat.count):
+            layer = f"{repeat.name}.{index}."
+            for p in repeat.block.parameters:
+                found[p.name.replace(f"{repeat.name}.*.", layer)] = p.meta.shape
+    return found
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_small_models(variant: str) -> None:
+    values = SIZES | VARIANTS[variant]
+    model = reference(values)
+    graph = load_model(json.dumps(values))
+    assert parameters(graph) == {n: tuple(p.shape) for n, p in model.named_parameters()}
+    # Activations are modules there; here they are part of the operator.
+    modules = {n: type(m).__name__ for n, m in model.named_modules() if not n.endswith("act_fn")}
+    first_layer = {m.path.replace(".layers.*", ".layers.0"): m.class_name for m in graph.modules}
+    assert first_layer.items() <= modules.items()
+    later = (".layers.1", ".layers.2")
+    assert set(modules) - set(first_layer) == {n for n in modules if n[5:].startswith(later)}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_config_that_transformers_saves(variant: str) -> None:
+    """It has other keys than older files, e.g. `rope_parameters`, and it gives the same graph."""
+    values = SIZES | VARIANTS[variant]
+    saved = json.loads(transformers.AutoConfig.for_model(**values).to_json_string(use_diff=False))
+    assert load_model(json.dumps(saved)) == load_model(json.dumps(values))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_stored_content_means_the_same_to_transformers(variant: str) -> None:
+    values = SIZES | VARIANTS[variant]
+    content = json.loads(load_model(json.dumps(values)).source.content)
+    model, again = reference(values), reference(content)
+    shapes = [{n: tuple(p.shape) for n, p in m.named_parameters()} for m in (model, again)]
+    assert shapes[0] == shapes[1]
+    assert again.config.rope_parameters == model.config.rope_parameters
+    assert again.config.rms_norm_eps == model.config.rms_norm_eps
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "llama-3.1-405b", "qwen2.5-7b", "qwen3-8b"])
+def test_large_models(name: str) -> None:
+    values = json.loads(zoo_text(name))
+    model = reference({k: v for k, v in values.items() if k != "architectures"})
+    graph = load_model(name)
+    assert parameters(graph) == {n: tuple(p.shape) for n, p in model.named_parameters()}
+    assert graph.parameter_count == sum(math.prod(p.shape) for p in model.parameters())
