@@ -1,8 +1,8 @@
 r"""How long a collective takes: latency and bandwidth on a cluster of two tiers.
 
 A group of n ranks has m of them on each node that it touches, N = n/m nodes. α is the latency of a link, B its achieved
-bandwidth per device (`bandwidth · efficiency`), β₁ inside a node and β₂ between nodes; setup is what any collective
-takes before its first message. R is what a rank receives (`COLLECTIVES`), S the whole buffer.
+bandwidth per device (`bandwidth · efficiency`), α₁, B₁ inside a node and α₂, B₂ between nodes; setup is what any
+collective takes before its first message. R is what a rank receives (`COLLECTIVES`), S the whole buffer.
 
 =================== =====================================================================================
 ring                setup + (n−N)·α₁ + (N−1)·α₂ + R/B, with B = B₁ inside a node, else min(B₁, m·B₂)
@@ -15,7 +15,8 @@ local               a copy: (bytes read + bytes written) / memory bandwidth
 =================== =====================================================================================
 
 All-reduce takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node
-receives from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂. The tree's two tiers work on different pieces at once: hence the maximum.
+receives from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂. The tree's two tiers
+work on different pieces at once: hence the maximum.
 
 Sources: rings and halving-doubling: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
 Operations in MPICH", sections 4.1–4.5. Their bandwidth bound: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce

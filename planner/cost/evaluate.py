@@ -109,12 +109,13 @@ def _optimizer_elements(training: TrainingGraph) -> int:
 
 
 def _findings(training: TrainingGraph, priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
-    used, present = training.assignment.mesh.device_count, cluster.device_count
+    mesh, present = training.assignment.mesh, cluster.device_count
+    used = mesh.device_count
     if used > present:
         yield Diagnostic(
             code="cluster.too-small",
             subject="mesh",
-            message=f"The mesh {training.assignment.mesh} has {used} ranks, the cluster {cluster.name} {present} devices.",
+            message=f"The mesh {mesh} has {used} ranks, the cluster {cluster.name} {present} devices.",
             hint="Use a smaller mesh or a larger cluster.",
         )
     elif used < present:
@@ -122,7 +123,7 @@ def _findings(training: TrainingGraph, priced: Priced, cluster: ClusterSpec) -> 
             code="cluster.idle-devices",
             severity="note",
             subject="mesh",
-            message=f"The mesh {training.assignment.mesh} uses {used} of the {present} devices of {cluster.name}.",
+            message=f"The mesh {mesh} uses {used} of the {present} devices of {cluster.name}.",
         )
     total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
     if total > capacity:

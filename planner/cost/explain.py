@@ -30,10 +30,7 @@ def step_time_tree(
     """Return the tree of the step time."""
 
     def compute(name: str, seconds: Callable[[NodeWork, Precision, DeviceSpec], KernelTime]) -> CostItem:
-        items = [
-            (work.title, _kernel(work, seconds(work, precision, device), microbatches, device))
-            for work in works
-        ]
+        items = [(work.title, _kernel(work, seconds(work, precision, device), microbatches, device)) for work in works]
         return _total(name, "s", "sum over the operators", _by_scope((s, i) for s, i in items if i.value))
 
     children = (
@@ -52,7 +49,7 @@ def step_time_tree(
     return _total(
         "step time",
         "s",
-        "compute + exposed communication + optimizer; parameter communication hides behind the computation of its phase",
+        "compute + exposed communication + optimizer; parameters are moved behind the computation of the same phase",
         children,
     )
 
@@ -133,9 +130,7 @@ def _by_scope(items: Iterable[tuple[str, CostItem]]) -> tuple[CostItem, ...]:
     return tuple(_total(scope or OUTSIDE, items[0].unit, "sum", items) for scope, items in groups.items())
 
 
-def _total(
-    name: str, unit: str, formula: str, children: Iterable[CostItem], *, value: float | None = None
-) -> CostItem:
+def _total(name: str, unit: str, formula: str, children: Iterable[CostItem], *, value: float | None = None) -> CostItem:
     listed = tuple(children)
     total = sum(child.value for child in listed) if value is None else value
     return CostItem(name=name, value=total, unit=unit, formula=formula, children=listed)

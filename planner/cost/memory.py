@@ -246,8 +246,8 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
         touched = {tensor.name for tensor in (*work.operands, *work.results)}
         # The gradient of the logits is in their own item.
         if work.gradients and logits not in touched:
-            nbytes = sum(t.nbytes for t in work.results) + sum(work.operands[i].nbytes for i in work.gradients)
-            found.append((float(nbytes), work.title, work.node.name, "gradients of its operands and results", None))
+            size = sum(t.nbytes for t in work.results) + sum(work.operands[i].nbytes for i in work.gradients)
+            found.append((float(size), work.title, work.node.name, "gradients of its operands and results", None))
     nbytes, title, name, note, largest = max(found, key=lambda entry: entry[0], default=(0.0, "", "", "", None))
     if nbytes:
         note = note if largest is None else f"{note} {largest}"

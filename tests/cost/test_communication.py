@@ -150,9 +150,7 @@ def test_a_redistribution_takes_its_steps_one_after_the_other():
 
 
 sizes = st.floats(1, 1e12)
-groups = st.sampled_from(
-    [Group(size=m * n, members=m) for m in (1, 2, 4, 8) for n in (1, 2, 16, 2048) if m * n > 1]
-)
+groups = st.sampled_from([Group(size=m * n, members=m) for m in (1, 2, 4, 8) for n in (1, 2, 16, 2048) if m * n > 1])
 
 
 @given(sizes, sizes, groups, st.sampled_from(["8x8-h100-sxm", "8x8-a100-80-sxm"]))
@@ -175,8 +173,8 @@ def test_all_reduce_beats_reduce_scatter_and_all_gather_or_equals_them(size, gro
 @given(sizes)
 def test_crossing_nodes_never_costs_less(size):
     spec = cluster("8x8-h100-sxm")
+    inside, halves, single = (Group(size=8, members=members) for members in (8, 4, 1))
     received = size * 7 / 8
-    assert ring_seconds(received, Group(size=8, members=8), spec) <= ring_seconds(received, Group(size=8, members=4), spec)
-    assert all_reduce_seconds(size, Group(size=8, members=8), spec) <= all_reduce_seconds(
-        size, Group(size=8, members=1), spec
-    )
+    assert ring_seconds(received, inside, spec) <= ring_seconds(received, halves, spec)
+    assert ring_seconds(received, halves, spec) <= ring_seconds(received, single, spec)
+    assert all_reduce_seconds(size, inside, spec) <= all_reduce_seconds(size, single, spec)

@@ -1,6 +1,7 @@
 """The roofline, worked by hand on a device of round numbers: 100 TFLOP/s at half, 1 TB/s at 0.8, 5 µs floor."""
 
 import pytest
+from tiny_model import node
 
 from planner.core.cluster import DeviceSpec
 from planner.core.layout import Layout
@@ -17,9 +18,6 @@ from planner.cost.work import LocalTensor, NodeWork, itemsize
 from planner.errors import PlannerError
 from planner.hardware import PRECISIONS
 from planner.ops import OPS
-from tiny_model import node
-
-
 
 DEVICE = DeviceSpec(
     name="round",

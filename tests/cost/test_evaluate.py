@@ -4,6 +4,7 @@ from time import perf_counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions, FactorDecision, ParameterDecision
@@ -11,7 +12,6 @@ from planner.core.report import CostItem
 from planner.cost import evaluate, price
 from planner.errors import PlannerError
 from planner.hardware import PRECISIONS, cluster
-from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
 PLANS = {
     "one device": ({"dp": 1}, (), ()),
@@ -68,9 +68,7 @@ def test_trees_equal_the_numbers_and_sum_up(name, microbatches):
     parts = numbers.seconds
     assert time["compute, forward"] == pytest.approx(parts.forward)
     assert time["compute, backward"] == pytest.approx(parts.backward)
-    assert time["communication of activations"] == pytest.approx(
-        parts.activations_forward + parts.activations_backward
-    )
+    assert time["communication of activations"] == pytest.approx(parts.activations_forward + parts.activations_backward)
     exposed = parts.exposed - parts.activations_forward - parts.activations_backward
     assert time["exposed communication of parameters"] == pytest.approx(exposed, abs=1e-15)
     assert time["optimizer"] == parts.optimizer

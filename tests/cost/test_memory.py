@@ -1,6 +1,7 @@
 """Memory counted by hand on the tiny model: batch 4, sequence 8, width 16, hidden 32, vocabulary 64, three layers."""
 
 import pytest
+from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -8,7 +9,6 @@ from planner.core.plan import Decisions, FactorDecision, ParameterDecision
 from planner.cost import price
 from planner.cost.memory import held
 from planner.hardware import PRECISIONS, cluster
-from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
 H100 = cluster("1x8-h100-sxm")
 DATA = FactorDecision(target="embed", factor="batch", axes=("dp",))
@@ -65,9 +65,7 @@ def test_data_and_tensor_parallel_by_hand():
     assert found["transient"] == 2 * 2 * VOCAB * WIDTH
 
 
-@pytest.mark.parametrize(
-    ("precision", "each"), [("bf16", 16), ("bf16-fp32grad", 18), ("fp32", 16), ("float64", 32)]
-)
+@pytest.mark.parametrize(("precision", "each"), [("bf16", 16), ("bf16-fp32grad", 18), ("fp32", 16), ("float64", 32)])
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_zero_3_divides_all_states(precision, each, degree):
     # Rajbhandari et al. 2020, table 1: 16/d bytes a parameter, and copies of what is read whole.

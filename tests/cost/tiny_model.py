@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from planner.assign import assign
 from planner.autodiff import differentiate
-from planner.collectives import COLLECTIVES
 from planner.core.assignment import TrainingGraph
 from planner.core.collective import Redistribution, Step
 from planner.core.graph import Block, ModelGraph, ModelSource, Node, Parameter, Repeat, Value
@@ -20,8 +19,10 @@ from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.symbol import symbol
 from planner.core.tensor import TensorMeta
+from planner.cost import step_seconds
+from planner.hardware import cluster
 from planner.ops import OPS
-from planner.redistribution.fanout import distribute
+from planner.redistribution import distribute, plan_redistribution
 
 WIDTH, HIDDEN, VOCAB, LAYERS = 16, 32, 64, 3
 B, S = symbol("B"), symbol("S")
@@ -69,9 +70,7 @@ def tiny_model(layers: int = LAYERS) -> ModelGraph:
             node("embedding", "embed", [("tokens", TOKENS), (table.name, table.meta)]),
             Repeat(name="layers", count=layers, block=block, operands=("embed",), results=(result,)),
             node("linear", "head", [("stream", STREAM), (head.name, head.meta)]),
-            node(
-                "cross_entropy", "loss", [("head", TensorMeta((B, S, VOCAB))), ("labels", TOKENS)], ignore_index=-100
-            ),
+            node("cross_entropy", "loss", [("head", TensorMeta((B, S, VOCAB))), ("labels", TOKENS)], ignore_index=-100),
         ),
         outputs=("loss",),
     )
@@ -79,31 +78,13 @@ def tiny_model(layers: int = LAYERS) -> ModelGraph:
     return ModelGraph(name="tiny", source=source, root=root, modules=(), logits="head")
 
 
-def plan_edge(source: Layout, target: Layout, mesh: DeviceMesh, shape: tuple[int, ...]) -> Redistribution:
-    """Reduce what is Partial and leaves, then exchange: any legal path will do for prices."""
-    source, target = source.normal(mesh), target.normal(mesh)
-    steps: list[Step] = []
-    here = source
-    leaving = tuple(axis for axis in source.partial if axis not in target.partial)
+def plan_edge(
+    source: Layout, target: Layout, mesh: DeviceMesh, shape: tuple[int, ...], cluster_name: str = "8x8-h100-sxm"
+) -> Redistribution:
+    def seconds(step: Step) -> float:
+        return step_seconds(step, 2, mesh, cluster(cluster_name))
 
-    def take(kind: str, **call: object) -> None:
-        nonlocal here
-        steps.append(COLLECTIVES[kind].step(here, shape, mesh, **call))  # type: ignore[arg-type]
-        here = steps[-1].target
-
-    if leaving:
-        scattered = [d for d, axes in enumerate(target.dims) if axes[-len(leaving) :] == leaving]
-        if scattered:
-            take("reduce_scatter", axes=leaving, dim=scattered[0])
-        else:
-            take("all_reduce", axes=leaving)
-    if here != target and not target.sharded and here.sharded:
-        for dim, axes in enumerate(here.dims):
-            if axes:
-                take("all_gather", axes=axes, dim=dim)
-    elif here != target:
-        take("exchange", target=target)
-    return Redistribution(source=source, target=target, shape=shape, steps=tuple(steps))
+    return plan_redistribution(source, target, shape, mesh, seconds)
 
 
 def training_graph(decisions: Decisions, layers: int = LAYERS) -> TrainingGraph:

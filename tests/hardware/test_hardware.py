@@ -63,14 +63,12 @@ def test_a_cluster_name_gives_nodes_and_devices(name, nodes, devices):
         (
             "0x8-h100-sxm",
             "hardware.cluster-syntax",
-            "'0x8-h100-sxm' is not the name of a cluster. "
-            "Write nodes × devices per node - device, e.g. 8x8-h100-sxm.",
+            "'0x8-h100-sxm' is not the name of a cluster. Write nodes × devices per node - device, e.g. 8x8-h100-sxm.",
         ),
         (
             "8x8-h1000",
             "hardware.device-unknown",
-            "Cluster '8x8-h1000': there is no device 'h1000'. "
-            "Use one of: a100-80-sxm, b200-sxm, h100-sxm, h200-sxm.",
+            "Cluster '8x8-h1000': there is no device 'h1000'. Use one of: a100-80-sxm, b200-sxm, h100-sxm, h200-sxm.",
         ),
         (
             "2x12-h100-sxm",
