@@ -95,7 +95,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         mfu=flops / (tree.value * everything),
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value,
         collectives=priced.rows,
-        diagnostics=(*training.assignment.diagnostics, *_findings(training, priced, cluster)),
+        diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
     )
 
 
@@ -108,23 +108,7 @@ def _optimizer_elements(training: TrainingGraph) -> int:
     )
 
 
-def _findings(training: TrainingGraph, priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
-    mesh, present = training.assignment.mesh, cluster.device_count
-    used = mesh.device_count
-    if used > present:
-        yield Diagnostic(
-            code="cluster.too-small",
-            subject="mesh",
-            message=f"The mesh {mesh} has {used} ranks, the cluster {cluster.name} {present} devices.",
-            hint="Use a smaller mesh or a larger cluster.",
-        )
-    elif used < present:
-        yield Diagnostic(
-            code="cluster.idle-devices",
-            severity="note",
-            subject="mesh",
-            message=f"The mesh {mesh} uses {used} of the {present} devices of {cluster.name}.",
-        )
+def _findings(priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
     total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
     if total > capacity:
         most = max(_REMEDIES, key=lambda item: priced.memory[item])

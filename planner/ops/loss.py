@@ -23,8 +23,8 @@ Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], Sh
 def _rule_of(line: str, names: tuple[str, ...] = (), terms: str = "", reduce: str = "sum",
              special: frozenset[str] = frozenset(), blocked: dict[str, str] | None = None) -> Rule:  # fmt: skip
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-        labels = [meta for meta in operands if meta.shape]
-        rank = min((len(meta.shape) for meta in labels), default=0)
+        tensors = [meta for meta in operands + results if meta.shape]
+        rank = min((len(meta.shape) for meta in tensors), default=0)
         return ShardingRule.parse(
             line.replace("…", leading(rank)), shapes=shapes_of(operands + results), names=names, terms=terms,
             reduce=reduce, special=special, blocked=blocked,
