@@ -18,9 +18,9 @@ from planner.cost.communication import (
     Group,
     all_reduce_seconds,
     copy_seconds,
+    gather_seconds,
     pairwise_seconds,
     redistribution_seconds,
-    ring_seconds,
     step_seconds,
 )
 from planner.hardware import HARDWARE, cluster
@@ -49,25 +49,27 @@ def test_groups_of_two_tiers():
 
 def test_ring_inside_a_node():
     # 3 hops of 1 µs; 4 ranks gather 100 MB, so each receives 75 MB at 100 GB/s: 750 µs.
-    assert ring_seconds(75 * MB, Group(size=4, members=4), ROUND) == pytest.approx(753 * US)
+    assert gather_seconds(75 * MB, Group(size=4, members=4), ROUND) == pytest.approx(753 * US)
 
 
-def test_ring_of_one_rank_a_node():
-    # 7 hops of 10 µs; 70 MB at 10 GB/s: 7,000 µs.
-    assert ring_seconds(70 * MB, Group(size=8, members=1), ROUND) == pytest.approx(7070 * US)
+def test_gathers_of_one_rank_a_node_take_a_tree():
+    # log2(8) hops of 10 µs, where a ring has 7; 70 MB at 10 GB/s: 7,000 µs.
+    assert gather_seconds(70 * MB, Group(size=8, members=1), ROUND) == pytest.approx(7030 * US)
+    assert gather_seconds(70 * MB, Group(size=5, members=1), ROUND) == pytest.approx(7030 * US)
+    assert gather_seconds(70 * MB, Group(size=2, members=1), ROUND) == pytest.approx(7010 * US)
 
 
 def test_ring_over_whole_nodes_uses_every_adapter():
     # 8 ranks on 2 nodes: 6 hops inside, 1 between; four adapters of 10 GB/s: 70 MB in 1,750 µs.
-    assert ring_seconds(70 * MB, Group(size=8, members=4), ROUND) == pytest.approx(1766 * US)
+    assert gather_seconds(70 * MB, Group(size=8, members=4), ROUND) == pytest.approx(1766 * US)
     # With adapters as fast as the links inside, those are the limit.
     fast = replace(ROUND, inter=replace(INTER, bandwidth=100e9))
-    assert ring_seconds(70 * MB, Group(size=8, members=4), fast) == pytest.approx((16 + 700) * US)
+    assert gather_seconds(70 * MB, Group(size=8, members=4), fast) == pytest.approx((16 + 700) * US)
 
 
 def test_ring_all_reduce_inside_a_node_is_twice_the_ring():
     group = Group(size=4, members=4)
-    assert all_reduce_seconds(100 * MB, group, ROUND) == pytest.approx(2 * ring_seconds(75 * MB, group, ROUND))
+    assert all_reduce_seconds(100 * MB, group, ROUND) == pytest.approx(2 * gather_seconds(75 * MB, group, ROUND))
     assert all_reduce_seconds(100 * MB, group, ROUND) == pytest.approx(1506 * US)
 
 
@@ -104,7 +106,7 @@ def test_setup_is_paid_once_a_collective():
     slow = replace(ROUND, intra=replace(INTRA, setup_s=50 * US), inter=replace(INTER, setup_s=70 * US))
     inside, between = Group(size=4, members=4), Group(size=8, members=4)
     for price in (
-        lambda group, spec: ring_seconds(MB, group, spec),
+        lambda group, spec: gather_seconds(MB, group, spec),
         lambda group, spec: all_reduce_seconds(MB, group, spec),
         lambda group, spec: pairwise_seconds(MB, 3, group, spec),
     ):
@@ -121,8 +123,8 @@ def test_steps_are_priced_by_their_kind():
     def seconds(kind, source, **call):
         return step_seconds(COLLECTIVES[kind].step(source, shape, mesh, **call), 2, mesh, ROUND)
 
-    assert seconds("all_gather", rows, axes=("tp",), dim=0) == ring_seconds(size * 3 / 4, tp, ROUND)
-    assert seconds("reduce_scatter", partial, axes=("tp",), dim=0) == ring_seconds(size * 3 / 4, tp, ROUND)
+    assert seconds("all_gather", rows, axes=("tp",), dim=0) == gather_seconds(size * 3 / 4, tp, ROUND)
+    assert seconds("reduce_scatter", partial, axes=("tp",), dim=0) == gather_seconds(size * 3 / 4, tp, ROUND)
     assert seconds("all_reduce", partial, axes=("tp",)) == all_reduce_seconds(size, tp, ROUND)
     all_to_all = seconds("all_to_all", rows, axes=("tp",), dim=0, to_dim=1)
     assert all_to_all == pairwise_seconds(size / 4 * 3 / 4, 3, tp, ROUND)
@@ -157,7 +159,7 @@ groups = st.sampled_from([Group(size=m * n, members=m) for m in (1, 2, 4, 8) for
 def test_more_bytes_never_take_less_time(first, second, group, name):
     less, more = sorted((first, second))
     spec = cluster(name)
-    for price in (ring_seconds, all_reduce_seconds):
+    for price in (gather_seconds, all_reduce_seconds):
         assert 0 < price(less, group, spec) <= price(more, group, spec) < inf
     rounds = group.size - 1
     assert 0 < pairwise_seconds(less, rounds, group, spec) <= pairwise_seconds(more, rounds, group, spec)
@@ -166,7 +168,7 @@ def test_more_bytes_never_take_less_time(first, second, group, name):
 @given(sizes, groups)
 def test_all_reduce_beats_reduce_scatter_and_all_gather_or_equals_them(size, group):
     spec = cluster("2048x8-h100-sxm")
-    both = 2 * ring_seconds(size * (group.size - 1) / group.size, group, spec)
+    both = 2 * gather_seconds(size * (group.size - 1) / group.size, group, spec)
     assert all_reduce_seconds(size, group, spec) <= both
 
 
@@ -175,6 +177,6 @@ def test_crossing_nodes_never_costs_less(size):
     spec = cluster("8x8-h100-sxm")
     inside, halves, single = (Group(size=8, members=members) for members in (8, 4, 1))
     received = size * 7 / 8
-    assert ring_seconds(received, inside, spec) <= ring_seconds(received, halves, spec)
-    assert ring_seconds(received, halves, spec) <= ring_seconds(received, single, spec)
+    assert gather_seconds(received, inside, spec) <= gather_seconds(received, halves, spec)
+    assert gather_seconds(received, halves, spec) <= gather_seconds(received, single, spec)
     assert all_reduce_seconds(size, inside, spec) <= all_reduce_seconds(size, single, spec)

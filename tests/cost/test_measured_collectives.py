@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from planner.cost.communication import Group, all_reduce_seconds, pairwise_seconds, ring_seconds
+from planner.cost.communication import Group, all_reduce_seconds, gather_seconds, pairwise_seconds
 from planner.hardware import cluster
 
 FILE = Path(__file__).parent / "data" / "measured_collectives.csv"
@@ -28,7 +28,7 @@ def predicted(row: dict[str, str]) -> float:
         case "all_to_all":
             return pairwise_seconds(received, ranks - 1, group, spec)
         case _:
-            return ring_seconds(received, group, spec)
+            return gather_seconds(received, group, spec)
 
 
 def errors(**wanted: str) -> list[float]:
