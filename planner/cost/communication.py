@@ -1,33 +1,35 @@
 r"""How long a collective takes: latency and bandwidth on a cluster of two tiers.
 
 A group of n ranks has m of them on each node that it touches, N = n/m nodes. α is the latency of a link, B its achieved
-bandwidth per device (`bandwidth · efficiency`), β₁ inside a node and β₂ between nodes; setup is what any collective
-takes before its first message. R is what a rank receives (`COLLECTIVES`), S the whole buffer.
+bandwidth per device (`bandwidth · efficiency`), α₁, B₁ inside a node and α₂, B₂ between nodes; setup is what any
+collective takes before its first message. R is what a rank receives (`COLLECTIVES`), S the whole buffer.
 
 =================== =====================================================================================
 ring                setup + (n−N)·α₁ + (N−1)·α₂ + R/B, with B = B₁ inside a node, else min(B₁, m·B₂)
-all-reduce, ring    the same with twice the hops (reduce-scatter, then all-gather)
+tree of gathers     one rank a node: setup + ⌈log₂n⌉·α₂ + R/B₂
+all-reduce, ring    twice the hops and the bytes of the ring (reduce-scatter, then all-gather)
 all-reduce, switch  inside a node: S/B with B = bandwidth · in_switch_efficiency, hops as the ring
-all-reduce, tree    setup + 2(m−1)·α₁ + 2·log₂N·α₂ + max(time inside a node, 2(N−1)/N·S/m / B₂)
+all-reduce, tree    setup + 2(m−1)·α₁ + 2·⌈log₂N⌉·α₂ + max(time inside a node, 2(N−1)/N·S/m / B₂)
 pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R·q/r / B₂): all-to-all and exchange, in r messages
                     a rank (n−1 for all-to-all), of which up to q = min(r, n−m) leave the node
 local               a copy: (bytes read + bytes written) / memory bandwidth
 =================== =====================================================================================
 
-All-reduce takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node receives
-from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂ (NVSwitch lends any rank any
-adapter). The tree's two tiers work on different pieces at once: hence the maximum.
+A collective takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node
+receives from the next node, and NCCL runs m such rings, each over another adapter: hence m·B₂. The tree's two tiers
+work on different pieces at once: hence the maximum. The tree of gathers takes more messages than ⌈log₂n⌉ where its
+buffers are too small, which is at sizes at which latency is the smaller part.
 
 Sources: rings and halving-doubling: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
 Operations in MPICH", sections 4.1–4.5. Their bandwidth bound: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce
 algorithms for clusters of workstations". Bytes per collective and "bus bandwidth": NVIDIA nccl-tests, PERFORMANCE.md.
-Hop latencies, rings over adapters, trees over nodes, reduction in the switch (NVLS): NCCL `tuning.cc`.
+Tree of gathers: Jeaugey 2025, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
+arXiv:2506.20252. Hop latencies, rings over adapters, trees over nodes, reduction in the switch (NVLS): NCCL `tuning.cc`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
 
 from ..collectives import COLLECTIVES
 from ..core.cluster import ClusterSpec, LinkSpec
@@ -72,7 +74,7 @@ def step_seconds(step: Step, dtype_bytes: int, mesh: DeviceMesh, cluster: Cluste
         case "all_reduce":
             return all_reduce_seconds(step.source_elements * dtype_bytes, group, cluster)
         case "all_gather" | "reduce_scatter":
-            return ring_seconds(received, group, cluster)
+            return gather_seconds(received, group, cluster)
         case _:
             moved = max(received, definition.sent_bytes(step, mesh, dtype_bytes))
             return pairwise_seconds(moved, definition.rounds(step, mesh), group, cluster)
@@ -85,10 +87,13 @@ def redistribution_seconds(
     return sum(step_seconds(step, dtype_bytes, mesh, cluster) for step in redistribution.steps)
 
 
-def ring_seconds(received: float, group: Group, cluster: ClusterSpec) -> float:
+def gather_seconds(received: float, group: Group, cluster: ClusterSpec) -> float:
     """Return the seconds of an all-gather or reduce-scatter in which each rank receives `received` bytes."""
     link = cluster.intra if group.nodes == 1 else cluster.inter
-    return link.setup_s + _ring_hops(group, cluster) + received / _ring_bandwidth(group, cluster)
+    hops = _ring_hops(group, cluster)
+    if group.members == 1:
+        hops = min(hops, _tree_depth(group.nodes) * link.latency_s)
+    return link.setup_s + hops + received / _ring_bandwidth(group, cluster)
 
 
 def all_reduce_seconds(buffer: float, group: Group, cluster: ClusterSpec) -> float:
@@ -101,7 +106,7 @@ def all_reduce_seconds(buffer: float, group: Group, cluster: ClusterSpec) -> flo
     crossing = 2 * (group.nodes - 1) / group.nodes * buffer / group.members
     tree = (
         2 * (group.members - 1) * cluster.intra.latency_s
-        + 2 * log2(group.nodes) * cluster.inter.latency_s
+        + 2 * _tree_depth(group.nodes) * cluster.inter.latency_s
         + max(_inside(buffer, group.members, cluster.intra), crossing / _achieved(cluster.inter))
     )
     return cluster.inter.setup_s + min(ring, tree)
@@ -136,6 +141,10 @@ def copy_seconds(moved: float, cluster: ClusterSpec) -> float:
 
 def _achieved(link: LinkSpec) -> float:
     return link.bandwidth * link.efficiency
+
+
+def _tree_depth(leaves: int) -> int:
+    return (leaves - 1).bit_length()
 
 
 def _ring_hops(group: Group, cluster: ClusterSpec) -> float:

@@ -127,9 +127,7 @@ def total_seconds(works: Iterable[NodeWork], precision: Precision, device: Devic
     return forward, backward
 
 
-def _kernel(
-    work: NodeWork, flops: float, nbytes: float, precision: Precision, device: DeviceSpec
-) -> KernelTime:
+def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, device: DeviceSpec) -> KernelTime:
     if work.op.matmul:
         peak = peak_flops(precision.compute, device)
         efficiency = dict(device.op_efficiency).get(work.op.name, device.matmul_efficiency)

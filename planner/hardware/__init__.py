@@ -25,12 +25,8 @@ __all__ = [
 
 def _load() -> Mapping[str, Hardware]:
     catalog = files(__package__) / "catalog"
-    entries = [
-        parse(file.read_text("utf-8")) for file in catalog.iterdir() if file.name.endswith(".toml")
-    ]
-    return MappingProxyType(
-        {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)}
-    )
+    entries = [parse(file.read_text("utf-8")) for file in catalog.iterdir() if file.name.endswith(".toml")]
+    return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)})
 
 
 HARDWARE: Mapping[str, Hardware] = _load()
@@ -71,8 +67,7 @@ def cluster(name: str) -> ClusterSpec:
             "hardware.node-size",
             f"Cluster {name!r}: a node has {devices} devices, but {entry.name} comes in nodes of "
             f"at most {entry.node_devices}.",
-            f"Use more nodes, e.g. {-(-nodes * devices // entry.node_devices)}"
-            f"x{entry.node_devices}-{entry.name}.",
+            f"Use more nodes, e.g. {-(-nodes * devices // entry.node_devices)}x{entry.node_devices}-{entry.name}.",
             subject="cluster",
         )
     return ClusterSpec(

@@ -81,11 +81,7 @@ def _link(name: str, place: str, numbers: Mapping[str, float]) -> LinkSpec:
 
 
 def _pairs(prefix: str, numbers: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        (path.removeprefix(prefix), value)
-        for path, value in numbers.items()
-        if path.startswith(prefix)
-    )
+    return tuple((path.removeprefix(prefix), value) for path, value in numbers.items() if path.startswith(prefix))
 
 
 def _numbers(raw: Mapping[str, object]) -> tuple[dict[str, float], dict[str, str]]:

@@ -8,7 +8,7 @@ fp32         4                        4           – + 4 + 4                   
 float64      8                        8           – + 8 + 8                          32
 ```
 
-16 and 18 are the counts of Rajbhandari et al. 2020 (ZeRO, section 3.1) and of Megatron-LM, which adds gradients in fp32.
+16 is the count of Rajbhandari et al. 2020 (ZeRO, section 3.1), 18 that of Megatron-LM, which adds gradients in fp32.
 """
 
 from __future__ import annotations

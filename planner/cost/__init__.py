@@ -1,0 +1,8 @@
+"""Stages 5 and 7: what a training step costs, in numbers that open down to their inputs."""
+
+from __future__ import annotations
+
+from .communication import redistribution_seconds, step_seconds
+from .evaluate import Priced, evaluate, price
+
+__all__ = ["Priced", "evaluate", "price", "redistribution_seconds", "step_seconds"]

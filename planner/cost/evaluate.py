@@ -1,0 +1,122 @@
+"""Stages 5 and 7: price a training graph on a cluster.
+
+`price` returns numbers; `evaluate` returns the report with its trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..core.assignment import TrainingGraph
+from ..core.cluster import ClusterSpec
+from ..core.plan import Decisions, Precision
+from ..core.report import CollectiveRow, Report
+from ..errors import Diagnostic
+from ..hardware import precision as named_precision
+from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
+from .explain import memory_tree, step_time_tree
+from .memory import ACTIVATIONS, GATHERED, GRADIENTS, LOSS, OPTIMIZER, PARAMETERS, TRANSIENT, Held, held, memory_bytes
+from .rows import collective_rows
+from .step_time import StepSeconds, communication_seconds
+from .work import NodeWork, model_flops, node_works
+
+_REMEDIES: Mapping[str, str] = {
+    PARAMETERS: "Shard the parameters over more axes.",
+    GRADIENTS: "Shard the gradients over a data axis.",
+    OPTIMIZER: "Shard the optimizer state over a data axis.",
+    ACTIVATIONS: "Use more microbatches, or shard the activations over more axes.",
+    GATHERED: "Fetch the parameters again in backward (regather) instead of keeping their copies.",
+    LOSS: "Shard the vocabulary, or use more microbatches.",
+    TRANSIENT: "Shard the largest tensor that is moved over more axes.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """The numbers of an evaluation, before they are explained."""
+
+    seconds: StepSeconds
+    memory: dict[str, float]
+    works: tuple[NodeWork, ...]
+    rows: tuple[CollectiveRow, ...]
+    held: tuple[Held, ...]
+
+
+def price(training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec) -> Priced:
+    """Return the numbers of a step: seconds and bytes by item."""
+    device = cluster.device
+    works = node_works(training, precision)
+    rows = collective_rows(training, microbatches, precision, cluster)
+    forward, backward = total_seconds(works, precision, device)
+    things = held(training, works, precision, device)
+    seconds = StepSeconds(
+        forward=forward * microbatches,
+        backward=backward * microbatches,
+        activations_forward=communication_seconds(rows, "forward", parameter=False),
+        activations_backward=communication_seconds(rows, "backward", parameter=False),
+        parameters_forward=communication_seconds(rows, "forward", parameter=True),
+        parameters_backward=communication_seconds(rows, "backward", parameter=True),
+        optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
+    )
+    return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things)
+
+
+def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> Report:
+    """Return the report of a plan.
+
+    Parameters
+    ----------
+    training
+        Every redistribution of a training step.
+    decisions
+        Batch, microbatches and precision are taken from them.
+    cluster
+        What it runs on.
+
+    Raises
+    ------
+    PlannerError
+        `plan.precision-unknown`, `hardware.dtype-unsupported`.
+    """
+    precision = named_precision(decisions.precision)
+    microbatches = decisions.microbatches
+    device = cluster.device
+    priced = price(training, microbatches, precision, cluster)
+    tree = step_time_tree(priced.seconds, priced.works, priced.rows, microbatches, precision, device)
+    flops = model_flops(training) * microbatches
+    everything = training.assignment.mesh.device_count * peak_flops(precision.compute, device)
+    return Report(
+        step_time=tree,
+        interval=priced.seconds.interval,
+        memory=memory_tree(priced.held),
+        capacity_bytes=device.memory_bytes,
+        flops=flops,
+        mfu=flops / (tree.value * everything),
+        tokens_per_second=decisions.global_batch * decisions.seq / tree.value,
+        collectives=priced.rows,
+        diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
+    )
+
+
+def _optimizer_elements(training: TrainingGraph) -> int:
+    mesh, symbols = training.assignment.mesh, training.assignment.symbols
+    return sum(
+        scope.assembly.count * placed.optimizer.local_elements(placed.parameter.meta.concrete(symbols), mesh)
+        for scope in training.scopes
+        for placed in scope.assembly.parameters
+    )
+
+
+def _findings(priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
+    total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
+    if total > capacity:
+        most = max(_REMEDIES, key=lambda item: priced.memory[item])
+        yield Diagnostic(
+            code="memory.over-capacity",
+            severity="warning",
+            subject=most,
+            message=f"The fullest device needs {total / 1e9:.1f} GB of its {capacity / 1e9:.1f} GB; "
+            f"the most is {most} with {priced.memory[most] / 1e9:.1f} GB.",
+            hint=_REMEDIES[most],
+        )

@@ -1,0 +1,84 @@
+r"""The time of an optimizer step from its parts.
+
+```text
+estimate = C_f + C_b + A + max(0, P_f − C_f) + max(0, P_b − C_b) + optimizer
+lower    = max(C_f + C_b, A + P_f + P_b) + optimizer        everything hidden that could be
+upper    = C_f + C_b + A + P_f + P_b + optimizer            nothing hidden
+```
+
+C is computation, A the collectives of activations, P those of parameters, forward and backward. The next operator waits
+for A, so A is exposed. P does not depend on the activations: weights can be fetched ahead and gradients reduced behind
+the computation of the same phase (Li et al. 2020, PyTorch Distributed; Zhao et al. 2023, PyTorch FSDP), so only what is
+longer than that computation is exposed. That a fetch can't hide before the first layer, and that overlapping slows
+computation, is not in the estimate. The interval is what overlap can change, not the error of the device's numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..core.report import CollectiveRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSeconds:
+    """Seconds of the parts of an optimizer step, all layers and microbatches counted.
+
+    Parameters
+    ----------
+    forward, backward
+        Computation.
+    activations_forward, activations_backward, parameters_forward, parameters_backward
+        Communication.
+    """
+
+    forward: float
+    backward: float
+    activations_forward: float
+    activations_backward: float
+    parameters_forward: float
+    parameters_backward: float
+    optimizer: float
+
+    @property
+    def compute(self) -> float:
+        """Seconds of computation without the optimizer."""
+        return self.forward + self.backward
+
+    @property
+    def communication(self) -> float:
+        """Seconds of all collectives, hidden or not."""
+        activations = self.activations_forward + self.activations_backward
+        return activations + self.parameters_forward + self.parameters_backward
+
+    @property
+    def hidden_forward(self) -> float:
+        """Seconds of parameter communication hidden behind forward computation."""
+        return min(self.parameters_forward, self.forward)
+
+    @property
+    def hidden_backward(self) -> float:
+        """Seconds of parameter communication hidden behind backward computation."""
+        return min(self.parameters_backward, self.backward)
+
+    @property
+    def exposed(self) -> float:
+        """Seconds of communication that nothing hides."""
+        return self.communication - self.hidden_forward - self.hidden_backward
+
+    @property
+    def estimate(self) -> float:
+        """The estimate of the step time."""
+        return self.compute + self.exposed + self.optimizer
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Step time with everything hidden that could be, and with nothing hidden."""
+        lower = max(self.compute, self.communication) + self.optimizer
+        return lower, self.compute + self.communication + self.optimizer
+
+
+def communication_seconds(rows: Iterable[CollectiveRow], phase: str, *, parameter: bool) -> float:
+    """Return the seconds of the collectives of one phase, of parameters or of activations."""
+    return sum(row.seconds * row.count for row in rows if row.phase == phase and row.parameter == parameter)

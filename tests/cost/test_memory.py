@@ -1,0 +1,138 @@
+"""Memory counted by hand on the tiny model: batch 4, sequence 8, width 16, hidden 32, vocabulary 64, three layers."""
+
+import pytest
+from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
+
+from planner.core.layout import Layout
+from planner.core.mesh import DeviceMesh
+from planner.core.plan import Decisions, FactorDecision, ParameterDecision
+from planner.cost import price
+from planner.cost.memory import held
+from planner.hardware import PRECISIONS, cluster
+
+H100 = cluster("1x8-h100-sxm")
+DATA = FactorDecision(target="embed", factor="batch", axes=("dp",))
+MEGATRON = (
+    FactorDecision(target="layers.*.up", factor="n", axes=("tp",)),
+    FactorDecision(target="layers.*.down", factor="k", axes=("tp",)),
+)
+PARAMETERS = LAYERS * 2 * WIDTH * HIDDEN + 2 * VOCAB * WIDTH
+
+
+def decisions(mesh, factors=(DATA,), parameters=(), microbatches=1, batch=4):
+    return Decisions(
+        cluster="1x8-h100-sxm",
+        mesh=DeviceMesh.of(mesh),
+        global_batch=batch,
+        seq=8,
+        microbatches=microbatches,
+        factors=factors,
+        parameters=parameters,
+    )
+
+
+def memory(chosen, precision="bf16"):
+    return price(training_graph(chosen), chosen.microbatches, PRECISIONS[precision], H100).memory
+
+
+def test_one_device_by_hand():
+    found = memory(decisions({"dp": 1}))
+    tokens = 4 * 8
+    assert found["parameters"] == 2 * PARAMETERS
+    assert found["gradients"] == 2 * PARAMETERS
+    assert found["optimizer state"] == 12 * PARAMETERS
+    layer = tokens * WIDTH * 2 + tokens * HIDDEN * 2  # x, read by up; the hidden value, read by down
+    outside = tokens * 8 + tokens * WIDTH * 2  # tokens, read by the embedding; the stream, read by the head
+    assert found["saved activations"] == LAYERS * layer + outside
+    assert found["gathered parameters"] == 0
+    # Log-probabilities in fp32, logits, and the count of the targets.
+    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + 4
+    # Nothing is moved; gradients of the head are with the logits. Largest: up, with x, weight and result.
+    assert found["transient"] == 2 * (tokens * WIDTH + HIDDEN * WIDTH + tokens * HIDDEN)
+    assert found["reserved"] == H100.device.reserved_bytes
+
+
+def test_data_and_tensor_parallel_by_hand():
+    found = memory(decisions({"dp": 2, "tp": 2}, (DATA, *MEGATRON)))
+    tokens = 2 * 8
+    parameters = LAYERS * 2 * WIDTH * HIDDEN // 2 + 2 * VOCAB * WIDTH
+    assert found["parameters"] == 2 * parameters
+    assert found["optimizer state"] == 12 * parameters
+    layer = tokens * WIDTH * 2 + tokens * HIDDEN // 2 * 2
+    assert found["saved activations"] == LAYERS * layer + tokens * 8 + tokens * WIDTH * 2
+    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + 4
+    # The all-reduce of the embedding's gradient, in and out.
+    assert found["transient"] == 2 * 2 * VOCAB * WIDTH
+
+
+@pytest.mark.parametrize(("precision", "each"), [("bf16", 16), ("bf16-fp32grad", 18), ("fp32", 16), ("float64", 32)])
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_zero_3_divides_all_states(precision, each, degree):
+    # Rajbhandari et al. 2020, table 1: 16/d bytes a parameter, and copies of what is read whole.
+    stored = (ParameterDecision(target="*", axes=("dp",)),)
+    found = memory(decisions({"dp": degree}, parameters=stored), precision)
+    states = found["parameters"] + found["gradients"] + found["optimizer state"]
+    assert states == pytest.approx(each * PARAMETERS / degree)
+
+
+def zero_states(training, parameter, gradient, optimizer):
+    """Store the parameters by hand: the decisions don't offer ZeRO-1 and ZeRO-2."""
+    from dataclasses import replace
+
+    whole, cut = Layout.parse("[-, -]"), Layout.parse("[dp, -]")
+    pick = {True: cut, False: whole}
+    scopes = tuple(
+        replace(
+            scope,
+            assembly=replace(
+                scope.assembly,
+                parameters=tuple(
+                    replace(p, storage=pick[parameter], gradient=pick[gradient], optimizer=pick[optimizer])
+                    for p in scope.assembly.parameters
+                ),
+            ),
+        )
+        for scope in training.scopes
+    )
+    return replace(training, scopes=scopes)
+
+
+@pytest.mark.parametrize(
+    ("sharded", "each"),
+    # Table 1 of the paper, bf16: DDP 16, ZeRO-1 4 + 12/d, ZeRO-2 2 + 14/d, ZeRO-3 16/d.
+    [((False, False, False), 16), ((False, False, True), 4 + 12 / 4), ((False, True, True), 2 + 14 / 4),
+     ((True, True, True), 16 / 4)],
+)  # fmt: skip
+def test_zero_table(sharded, each):
+    training = zero_states(training_graph(decisions({"dp": 4})), *sharded)
+    things = held(training, (), PRECISIONS["bf16"], H100.device)
+    states = sum(t.total for t in things if t.item in ("parameters", "gradients", "optimizer state"))
+    assert states == pytest.approx(each * PARAMETERS)
+
+
+def test_copies_of_parameters_are_kept_or_fetched_again():
+    def gathered(regather):
+        stored = (ParameterDecision(target="*", axes=("dp",), regather=regather),)
+        return memory(decisions({"dp": 4}, parameters=stored))["gathered parameters"]
+
+    # Kept: what linears save, so not the embedding. Fetched again: the two weights of a layer, or one outside.
+    assert gathered(False) == 2 * (LAYERS * 2 * WIDTH * HIDDEN + VOCAB * WIDTH)
+    assert gathered(True) == 2 * max(2 * WIDTH * HIDDEN, VOCAB * WIDTH)
+
+
+def test_activations_are_of_one_microbatch():
+    whole, halves = (memory(decisions({"dp": 2}, microbatches=m, batch=8)) for m in (1, 2))
+    assert halves["saved activations"] == whole["saved activations"] / 2
+    assert halves["parameters"] == whole["parameters"]
+
+
+def test_readers_in_different_layouts_save_a_copy_each():
+    # up reads x over its width, add reads it whole: up's copy is saved once, in the layout in which it reads.
+    sharded = FactorDecision(target="layers.*.up", factor="k", axes=("tp",))
+    chosen = decisions({"tp": 2}, factors=(sharded,))
+    training = training_graph(chosen)
+    things = price(training, 1, PRECISIONS["bf16"], H100).held
+    saved = {t.name: t for t in things if t.item == "saved activations" and t.scope}
+    assert saved["x"].note.startswith("[-, -, tp]")
+    assert saved["x"].nbytes == 4 * 8 * WIDTH // 2 * 2
+    assert saved["x"].count == LAYERS
