@@ -23,6 +23,9 @@ class DeviceSpec:
         Shortest time that a kernel takes.
     reserved_bytes
         Memory that context and communication buffers take before the first tensor.
+    op_efficiency
+        Pairs (operator, fraction of the peak) for operators whose kernels reach another fraction than large matrix
+        products, e.g. `attention`.
     """
 
     name: str
@@ -33,16 +36,34 @@ class DeviceSpec:
     memory_bandwidth: float
     kernel_floor_s: float
     reserved_bytes: float
+    op_efficiency: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """A link class: `bandwidth` in bytes/s per device and direction, `latency_s` per message, `efficiency` reached."""
+    """A link class.
+
+    Parameters
+    ----------
+    bandwidth
+        Bytes/s per device and direction.
+    latency_s
+        Seconds per message from one device to the next.
+    efficiency
+        Fraction of the bandwidth that large transfers reach.
+    setup_s
+        Seconds that a collective takes before its first message: launch, and waiting for the slowest rank.
+    in_switch_efficiency
+        Fraction of the bandwidth at which the switch reduces: it takes each buffer once and gives the sum once. Zero if
+        the switch can't reduce.
+    """
 
     name: str
     bandwidth: float
     latency_s: float
     efficiency: float
+    setup_s: float = 0.0
+    in_switch_efficiency: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,8 +67,16 @@ class Redistribution:
 
     @property
     def peak_elements(self) -> int:
-        """Largest number of elements live on a rank at any step (its input and output together)."""
-        return max((s.source_elements + s.target_elements for s in self.steps), default=0)
+        """Largest number of elements live on a rank at any step: its input and output together.
+
+        A slice before another step is a view: it takes no room and keeps its input until that step is done.
+        """
+        peak = held = 0
+        for position, step in enumerate(self.steps, start=1):
+            held = held or step.source_elements
+            if step.kind != "slice" or position == len(self.steps):
+                peak, held = max(peak, held + step.target_elements), 0
+        return peak
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}: {', then '.join(map(str, self.steps)) or 'nothing to move'}"

@@ -64,6 +64,10 @@ class OpDef:
         Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
+    sparse
+        Operands of which only as much is read as the result has elements, e.g. a table that rows are picked from.
+    view
+        True if the result is another view of the operand's memory, so that nothing runs.
     differentiable
         Operands that receive gradients.
     torch
@@ -81,6 +85,8 @@ class OpDef:
     flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     backward_flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     saved: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
+    view: bool = False
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
     torch: Callable[[Local], str]

@@ -38,6 +38,7 @@ EMBEDDING = OpDef(
     flops=per_element(0),
     backward_flops=per_element(1),
     saved=("tokens",),
+    sparse=("weight",),
     differentiable=("weight",),
     torch=_torch,
 )

@@ -145,6 +145,7 @@ PICK_TARGET = OpDef(
     flops=per_element(1),
     backward_flops=lambda operands, _: 1.0 * prod(operands[0]),
     saved=("labels",),
+    sparse=("logits",),
     differentiable=("logits",),
     torch=_call("pick_target", first=True),
 )

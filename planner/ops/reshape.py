@@ -81,6 +81,7 @@ SPLIT_HEADS = OpDef(
     rule=_split_rule,
     flops=per_element(0),
     backward_flops=per_element(0),
+    view=True,
     differentiable=("x",),
     torch=_split_torch,
 )

@@ -1,7 +1,8 @@
-"""Verb: holds each stage's result to its invariants, and returns every finding at once."""
+"""Hold what the stages make to its invariants."""
 
 from __future__ import annotations
 
 from .graph import verify_graph
+from .training import verify_training
 
-__all__ = ["verify_graph"]
+__all__ = ["verify_graph", "verify_training"]

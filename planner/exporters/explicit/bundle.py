@@ -117,7 +117,7 @@ def _runtime(texts: Iterable[str]) -> dict[str, str]:
 def _train(training: TrainingGraph, decisions: Decisions, precision: Precision, root_class: str) -> str:
     assignment = training.assignment
     layouts = {name: str(layout) for name, _, layout in assignment.assemblies[0].inputs}
-    vocab = assignment.graph.vocab
+    vocab = _vocab(training)
     regather = any(f.regather for scope in training.scopes for f in scope.fanouts)
     fields: Mapping[str, object] = {
         "mesh": dict(assignment.mesh.axes),
@@ -172,3 +172,12 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec)
         "`parallel.layout.shard`.\n"
     )
 
+
+
+def _vocab(training: TrainingGraph) -> int:
+    """Return the width of the logits."""
+    graph = training.assignment.graph
+    logits = next(v for node in graph.root.nodes for v in node.results if v.name == graph.logits)
+    width = logits.meta.shape[-1]
+    assert isinstance(width, int)
+    return width

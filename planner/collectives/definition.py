@@ -1,0 +1,152 @@
+"""The shape of an entry in the table `COLLECTIVES`.
+
+A collective is a *checked function* layout → layout, with what it moves and its meaning on ranks:
+
+```text
+apply(layout, call)        → the layout after it, or an error with code `collective.*`
+step(layout, shape, mesh)  → the same as a `Step` with local shapes
+received, sent, rounds     → what a rank of the group moves, in elements and in ring rounds
+run(step, world, mesh)     → the arrays that the ranks hold after it
+```
+
+`run` takes nothing from `apply`: tests hold one against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from ..core.collective import Step
+from ..core.layout import Layout
+from ..core.mesh import Axes, DeviceMesh
+
+World = list[npt.NDArray[Any]]
+"""The local array of every rank, by rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The arguments of a collective; each family takes those that it needs.
+
+    Parameters
+    ----------
+    axes
+        Mesh axes of its group, the first one major.
+    dim, to_dim
+        Tensor dims as in `Step`; -1 if it has none.
+    target
+        The layout that an exchange leads to; None for the others, whose target follows.
+    """
+
+    axes: Axes = ()
+    dim: int = -1
+    to_dim: int = -1
+    target: Layout | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveDef:
+    """One family of collectives.
+
+    Parameters
+    ----------
+    local
+        True if no rank receives anything.
+    dual
+        Key of the transposed collective (of the linear map over all ranks), for explanation and
+        tests; it never chooses a backward.
+    apply
+        Layout, mesh and arguments → the layout after it.
+    group
+        Layout, mesh and arguments → the mesh axes of its group.
+    received, sent
+        Elements that the busiest rank receives and sends.
+    rounds
+        Messages that the busiest rank waits for one after the other.
+    run
+        Step, the array of every rank, mesh → the array of every rank after it.
+    """
+
+    name: str
+    summary: str
+    local: bool
+    dual: str
+    apply: Callable[[Layout, DeviceMesh, Call], Layout]
+    group: Callable[[Layout, DeviceMesh, Call], Axes]
+    received: Callable[[Step, DeviceMesh], float]
+    sent: Callable[[Step, DeviceMesh], float]
+    rounds: Callable[[Step, DeviceMesh], int]
+    run: Callable[[Step, World, DeviceMesh], World]
+
+    def step(
+        self,
+        layout: Layout,
+        shape: tuple[int, ...],
+        mesh: DeviceMesh,
+        *,
+        axes: Axes = (),
+        dim: int = -1,
+        to_dim: int = -1,
+        target: Layout | None = None,
+    ) -> Step:
+        """Return this collective on a tensor of global `shape` that lies as `layout`.
+
+        Raises
+        ------
+        LayoutError
+            `collective.*` where it is not applicable, `layout.uneven-unsupported` where its target
+            does not divide the shape.
+        """
+        call = Call(axes=axes, dim=dim, to_dim=to_dim, target=target)
+        after = self.apply(layout, mesh, call)
+        group = self.group(layout, mesh, call)
+        return Step(
+            kind=self.name,
+            axes=group,
+            dim=dim,
+            to_dim=to_dim,
+            source=layout,
+            target=after,
+            source_shape=layout.local_shape(shape, mesh),
+            target_shape=after.local_shape(shape, mesh),
+            group_size=mesh.size_of(group),
+        )
+
+    def follow(self, layout: Layout, step: Step, mesh: DeviceMesh) -> Layout:
+        """Return the layout after `step` on `layout`, by `apply`: folding it checks a sequence."""
+        call = Call(axes=step.axes, dim=step.dim, to_dim=step.to_dim, target=step.target)
+        return self.apply(layout, mesh, call)
+
+    def received_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
+        """Return the bytes that the busiest rank receives."""
+        return self.received(step, mesh) * itemsize
+
+    def sent_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
+        """Return the bytes that the busiest rank sends."""
+        return self.sent(step, mesh) * itemsize
+
+
+def named_axes(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
+    """Return the axes that the call names: the group of every collective but the exchange."""
+    return call.axes
+
+
+def groups(mesh: DeviceMesh, axes: Axes) -> Iterator[tuple[int, ...]]:
+    """Yield every group of ranks that differ along `axes` only, each with the first axis major."""
+    for rank in range(mesh.device_count):
+        if mesh.index(rank, axes) == 0:
+            yield mesh.group(axes, rank)
+
+
+def nothing(step: Step, mesh: DeviceMesh) -> int:
+    """Return 0: what a local step moves."""
+    return 0
+
+
+def ring_rounds(step: Step, mesh: DeviceMesh) -> int:
+    """Return the rounds in which a ring passes every part once."""
+    return step.group_size - 1

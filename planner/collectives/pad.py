@@ -1,0 +1,45 @@
+"""Pad: shards become partial sums, S → P, without communication.
+
+Every rank puts its shard in its place in a tensor of zeros: the sum over the group is the whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.collective import Step
+from ..core.layout import Layout
+from ..core.mesh import DeviceMesh
+from . import checks
+from .definition import Call, CollectiveDef, World, named_axes, nothing
+
+
+def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
+    checks.named("pad", layout, mesh, call.axes)
+    checks.sums("pad", layout)
+    whole = checks.suffix("pad", layout, call.dim, call.axes)
+    return whole.with_partial((*whole.partial, *call.axes))
+
+
+def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
+    out = []
+    for rank, array in enumerate(world):
+        padded = np.zeros(step.target_shape, array.dtype)
+        place = np.split(padded, step.group_size, axis=step.dim)[mesh.index(rank, step.axes)]
+        place[...] = array
+        out.append(padded)
+    return out
+
+
+PAD = CollectiveDef(
+    name="pad",
+    summary="Every rank puts its shard in its place in a tensor of zeros; nothing is sent.",
+    local=True,
+    dual="slice",
+    apply=_apply,
+    group=named_axes,
+    received=nothing,
+    sent=nothing,
+    rounds=nothing,
+    run=_run,
+)

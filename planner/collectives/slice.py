@@ -1,0 +1,38 @@
+"""Slice: every rank keeps its part of what it holds whole, R → S, without communication."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.collective import Step
+from ..core.layout import Layout
+from ..core.mesh import DeviceMesh
+from . import checks
+from .definition import Call, CollectiveDef, World, named_axes, nothing
+
+
+def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
+    checks.named("slice", layout, mesh, call.axes)
+    checks.dim_exists("slice", layout, call.dim)
+    checks.replicated("slice", layout, mesh, call.axes)
+    return layout.with_dim(call.dim, (*layout.dims[call.dim], *call.axes))
+
+
+def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
+    return [
+        np.split(array, step.group_size, axis=step.dim)[mesh.index(rank, step.axes)] for rank, array in enumerate(world)
+    ]
+
+
+SLICE = CollectiveDef(
+    name="slice",
+    summary="Every rank keeps its part of a tensor that it holds whole; nothing is sent.",
+    local=True,
+    dual="pad",
+    apply=_apply,
+    group=named_axes,
+    received=nothing,
+    sent=nothing,
+    rounds=nothing,
+    run=_run,
+)

@@ -1,0 +1,150 @@
+"""The whole path in one place: the stages as they meet. Read this first.
+
+```text
+file, config          ── importers ──────▸ ModelGraph
+ModelGraph, decisions ── assign ─────────▸ Assignment       a strategy for every node
+Assignment            ── redistribution ─▸ ShardedGraph     how every value gets to its readers
+ShardedGraph          ── autodiff ───────▸ TrainingGraph    … and how every gradient comes back
+TrainingGraph         ── cost ───────────▸ Report           time, memory, collectives, each number with its tree
+Decisions             ◂─ document ───────▸ plan file
+TrainingGraph         ── exporters ──────▸ bundle of files
+```
+
+After each stage `verify` holds the result to its invariant.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from .assign import assign
+from .autodiff import differentiate
+from .core.assignment import TrainingGraph
+from .core.cluster import ClusterSpec
+from .core.collective import Redistribution, Step
+from .core.graph import ModelGraph
+from .core.layout import Layout
+from .core.mesh import DeviceMesh
+from .core.report import Report
+from .core.tensor import DTYPE_BYTES
+from .cost import evaluate as price_training
+from .cost import step_seconds
+from .document import read, write
+from .errors import ExportError, PlannerError
+from .exporters import EXPORTERS
+from .hardware import cluster as cluster_named
+from .hardware import precision as precision_named
+from .importers import load_model, load_source
+from .plan import Plan
+from .redistribution import distribute, plan_redistribution
+from .verify import verify_graph, verify_training
+
+__all__ = [
+    "bundle", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan", "train",
+]  # fmt: skip
+
+
+def train(plan: Plan) -> TrainingGraph:
+    """Return every collective of a training step under the plan: stages 2, 3 and 4."""
+    decisions = plan.decisions
+    precision = precision_named(decisions.precision)
+    meaning = {"compute": precision.compute, "gradient": precision.gradient}
+
+    def plan_edge(source: Layout, target: Layout, shape: tuple[int, ...], dtype: str) -> Redistribution:
+        element = DTYPE_BYTES[meaning.get(dtype, dtype)]
+        return _plan_edge(source, target, shape, element, decisions.mesh, decisions.cluster)
+
+    _hold(verify_graph(plan.graph))
+    assignment = assign(plan.graph, decisions)
+    sharded = distribute(assignment, plan_edge)
+    training = differentiate(sharded, plan_edge)
+    _hold(verify_training(training))
+    return training
+
+
+def evaluate(plan: Plan) -> Report:
+    """Return step time, memory and collectives of the plan."""
+    return price_training(train(plan), plan.decisions, plan.cluster)
+
+
+def bundle(plan: Plan, form: str = "explicit") -> dict[str, str]:
+    """Return the exported code as path → text."""
+    precision = precision_named(plan.decisions.precision)
+    return EXPORTERS[form].export(train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+
+
+def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
+    """Write the exported code into a folder that is new or empty, and return the files."""
+    root = Path(folder)
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise ExportError("export.folder-not-empty", f"{str(root)!r} is not an empty folder.", "Name a new folder.")
+    written = []
+    for name, text in bundle(plan, form).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+        written.append(path)
+    return tuple(written)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the plan file of a plan."""
+    return write(plan.graph.source, plan.decisions)
+
+
+def save_plan(plan: Plan, path: str | Path) -> None:
+    """Write the plan file."""
+    Path(path).write_text(plan_text(plan), "utf-8")
+
+
+def open_plan(path: str | Path) -> Plan:
+    """Read a plan file; the model comes from the content that the file carries."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PlannerError("document.unreadable", f"{str(path)!r} can't be read: {problem}.", "Name a plan file.") from None
+    source, decisions = read(text)
+    return Plan(graph=load_source(source), decisions=decisions)
+
+
+def redistribute(
+    source: Layout | str, target: Layout | str, mesh: DeviceMesh | str, *, shape: tuple[int, ...],
+    dtype: str = "bfloat16", cluster: str | None = None,
+) -> Redistribution:  # fmt: skip
+    """Return the cheapest way from one layout to another.
+
+    Parameters
+    ----------
+    shape
+        Global shape of the tensor.
+    cluster
+        What the steps are priced on; by default one node of as many H100 as the mesh has ranks, or nodes of eight.
+    """
+    mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
+    count = mesh.device_count
+    name = cluster or (f"1x{count}-h100-sxm" if count <= 8 else f"{-(-count // 8)}x8-h100-sxm")
+    layouts = [Layout.parse(layout) if isinstance(layout, str) else layout for layout in (source, target)]
+    if dtype not in DTYPE_BYTES:
+        raise PlannerError("tensor.dtype-unknown", f"{dtype!r} is no element type.", f"Use {', '.join(DTYPE_BYTES)}.")
+    return _plan_edge(layouts[0], layouts[1], shape, DTYPE_BYTES[dtype], mesh, name)
+
+
+@lru_cache(maxsize=65536)
+def _plan_edge(
+    source: Layout, target: Layout, shape: tuple[int, ...], element_bytes: int, mesh: DeviceMesh, cluster: str
+) -> Redistribution:
+    machines: ClusterSpec = cluster_named(cluster)
+
+    def price(step: Step) -> float:
+        return step_seconds(step, element_bytes, mesh, machines)
+
+    return plan_redistribution(source, target, shape, mesh, price)
+
+
+def _hold(findings: tuple[object, ...]) -> None:
+    """Stop on a broken invariant: it is a fault of a stage or of an imported graph, not of the plan."""
+    if findings:
+        raise PlannerError("verify.broken", f"{len(findings)} invariants are broken; first: {findings[0]}")

@@ -1,0 +1,190 @@
+"""What one rank computes: every assigned node with the local shapes of its operands and results.
+
+A scope stands for `count` layers and is worked out once, so nothing here grows with the number of layers or of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..core.assignment import Assembly, TrainingGraph
+from ..core.graph import Block, ModelGraph, Node
+from ..core.layout import Layout
+from ..core.plan import Precision
+from ..core.tensor import DTYPE_BYTES, TensorMeta
+from ..ops import OPS, OpDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTensor:
+    """A tensor as one rank holds it."""
+
+    name: str
+    layout: Layout
+    shape: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def elements(self) -> int:
+        """Number of local elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Local bytes."""
+        return prod(self.shape) * self.itemsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWork:
+    """One assigned node on one rank.
+
+    Parameters
+    ----------
+    scope
+        Index of its assembly.
+    title
+        Name of the scope for people, empty for what is outside the layers.
+    count
+        Number of layers that the scope stands for.
+    gradients
+        Positions of the operands that receive a gradient; none if the node has no backward.
+    """
+
+    scope: int
+    title: str
+    count: int
+    node: Node
+    op: OpDef
+    operands: tuple[LocalTensor, ...]
+    results: tuple[LocalTensor, ...]
+    gradients: tuple[int, ...]
+
+    @property
+    def shapes(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+        """Local shapes of operands and of results, as the functions of `OpDef` take them."""
+        return tuple(t.shape for t in self.operands), tuple(t.shape for t in self.results)
+
+    @property
+    def saved(self) -> tuple[LocalTensor, ...]:
+        """Operands and results that autograd keeps for this node's backward."""
+        if not self.gradients:
+            return ()
+        # An optional operand that is left out has a name and no tensor.
+        named = dict(zip(self.op.operand_names, self.operands, strict=False))
+        named["result"] = self.results[0]
+        return tuple(named[name] for name in self.op.saved if name in named)
+
+    @property
+    def extra_saved_bytes(self) -> float:
+        """Bytes that autograd keeps besides the named tensors."""
+        if not self.gradients:
+            return 0.0
+        return self.op.extra_saved(self.shapes[0], self.results[0].itemsize)
+
+
+def itemsize(dtype: str, precision: Precision) -> int:
+    """Return the bytes of an element; `compute` and `gradient` stand for what the precision says."""
+    named = {"compute": precision.compute, "gradient": precision.gradient}
+    return DTYPE_BYTES[named.get(dtype, dtype)]
+
+
+def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork, ...]:
+    """Return the work of every assigned node, scope by scope."""
+    assignment = training.assignment
+    root = _root_metas(assignment.graph)
+    gradient_slots = {
+        (reader.scope, reader.node, reader.operand)
+        for scope in training.scopes
+        for fanout in scope.fanouts
+        for reader in fanout.readers
+        if reader.raw is not None
+    }
+    works = []
+    for index, scope in enumerate(training.scopes):
+        metas = _metas(scope.assembly, root)
+
+        def local(name: str, layout: Layout, metas: Mapping[str, TensorMeta] = metas) -> LocalTensor:
+            meta = metas[name]
+            shape = layout.local_shape(meta.concrete(assignment.symbols), assignment.mesh, subject=name)
+            size = itemsize(meta.dtype, precision)
+            return LocalTensor(name=name, layout=layout.normal(assignment.mesh), shape=shape, itemsize=size)
+
+        for assigned in scope.assembly.nodes:
+            node = assigned.node
+            operands = zip(node.operands, assigned.operands, strict=True)
+            results = zip(node.results, assigned.results, strict=True)
+            positions = range(len(node.operands))
+            works.append(
+                NodeWork(
+                    scope=index,
+                    title=scope.assembly.title,
+                    count=scope.assembly.count,
+                    node=node,
+                    op=OPS[node.op],
+                    operands=tuple(local(name, layout) for name, layout in operands),
+                    results=tuple(local(value.name, layout) for value, layout in results),
+                    gradients=tuple(i for i in positions if (index, node.name, i) in gradient_slots),
+                )
+            )
+    return tuple(works)
+
+
+def model_flops(training: TrainingGraph) -> float:
+    """Return the FLOPs of forward and backward of the whole, unsharded model on one microbatch.
+
+    Each operator counts as its `OpDef` says (causal attention skips what it masks); nothing that sharding adds and
+    nothing that is computed twice is in it: the numerator of MFU as in Chowdhery et al. 2022 (PaLM), appendix B.
+    """
+    graph, symbols = training.assignment.graph, training.assignment.symbols
+    total = _block_flops(graph.root, _root_metas(graph), symbols)
+    for repeat in graph.root.repeats:
+        metas = _block_metas(repeat.block)
+        total += repeat.count * _block_flops(repeat.block, metas, symbols)
+    return total
+
+
+def _block_flops(block: Block, metas: Mapping[str, TensorMeta], symbols: frozenset[tuple[str, int]]) -> float:
+    total = 0.0
+    for node in block.nodes:
+        op = OPS[node.op]
+        operands = tuple(metas[name].concrete(symbols) for name in node.operands)
+        results = tuple(value.meta.concrete(symbols) for value in node.results)
+        total += op.flops(operands, results)
+        if op.differentiable:
+            total += op.backward_flops(operands, results)
+    return total
+
+
+def _block_metas(block: Block) -> dict[str, TensorMeta]:
+    metas = {value.name: value.meta for value in block.inputs}
+    metas.update({parameter.name: parameter.meta for parameter in block.parameters})
+    metas.update({value.name: value.meta for node in block.nodes for value in node.results})
+    return metas
+
+
+def _root_metas(graph: ModelGraph) -> dict[str, TensorMeta]:
+    metas = _block_metas(graph.root)
+    metas.update({value.name: value.meta for repeat in graph.root.repeats for value in repeat.results})
+    return metas
+
+
+def _metas(assembly: Assembly, root: Mapping[str, TensorMeta]) -> dict[str, TensorMeta]:
+    """Return the metas of all that the nodes of a scope read and make.
+
+    What a run captures comes from outside; the nodes of the scope come from the assembly and not from the model, since
+    an operator may have been replaced by its parts.
+    """
+    metas = dict(root) if not assembly.name else {i: root[o] for i, o in captured(assembly)}
+    metas.update({name: meta for name, meta, _ in assembly.inputs})
+    metas.update({p.parameter.name: p.parameter.meta for p in assembly.parameters})
+    metas.update({value.name: value.meta for a in assembly.nodes for value in a.node.results})
+    return metas
+
+
+def captured(assembly: Assembly) -> Iterable[tuple[str, str]]:
+    """Return the pairs (inner name, outer name) of what a run reads from outside in every layer alike."""
+    carried = {inner for inner, _ in assembly.carried}
+    return tuple((inner, outer) for inner, outer in assembly.operands if inner not in carried)

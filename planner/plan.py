@@ -1,0 +1,217 @@
+"""A plan as its user holds it: a model and the decisions on it. Each method gives a new plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import gcd
+
+from .core.cluster import ClusterSpec
+from .core.graph import ModelGraph
+from .core.layout import Layout
+from .core.mesh import Axes, DeviceMesh
+from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset
+from .core.symbol import evaluate
+from .errors import LayoutError, PlannerError
+from .hardware import cluster as cluster_named
+from .hardware import precision as precision_named
+from .presets import PRESETS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A model graph with the decisions on how to train it; make one with `Plan.new`."""
+
+    graph: ModelGraph
+    decisions: Decisions
+
+    def __post_init__(self) -> None:
+        d = self.decisions
+        for name, value in (("global_batch", d.global_batch), ("seq", d.seq), ("microbatches", d.microbatches)):
+            if value < 1:
+                raise PlannerError("plan.not-positive", f"{name} is {value}.", "Give a number of at least 1.")
+        if d.global_batch % d.microbatches:
+            raise PlannerError(
+                "plan.microbatches",
+                f"{d.global_batch} sequences can't be cut into {d.microbatches} equal microbatches "
+                f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
+                "Use a number of microbatches that divides the global batch.",
+            )
+        precision_named(d.precision)
+        if d.mesh.device_count != self.cluster.device_count:
+            raise LayoutError(
+                "mesh.device-count",
+                f"The mesh {d.mesh} has {d.mesh.device_count} ranks, the cluster {d.cluster} has "
+                f"{self.cluster.device_count} devices.",
+                "Make the axis sizes multiply to the number of devices, or choose another cluster.",
+            )
+
+    @staticmethod
+    def new(
+        graph: ModelGraph,
+        *,
+        cluster: str,
+        mesh: Mapping[str, int] | DeviceMesh | str,
+        global_batch: int,
+        seq: int,
+        microbatches: int = 1,
+        precision: str = "bf16",
+    ) -> Plan:
+        """Start a plan without any sharding.
+
+        Parameters
+        ----------
+        cluster
+            Nodes × devices per node - device, e.g. `8x8-h100-sxm`.
+        mesh
+            Axis → size, or the text `dp:8,tp:8`.
+        global_batch, seq
+            Sequences per optimizer step, tokens per sequence.
+        """
+        if isinstance(mesh, str):
+            mesh = DeviceMesh.parse(mesh)
+        elif not isinstance(mesh, DeviceMesh):
+            mesh = DeviceMesh.of(mesh)
+        return Plan(
+            graph=graph,
+            decisions=Decisions(
+                cluster=cluster, mesh=mesh, global_batch=global_batch, seq=seq, microbatches=microbatches,
+                precision=precision,
+            ),
+        )  # fmt: skip
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """The cluster that the plan is for."""
+        return cluster_named(self.decisions.cluster)
+
+    def shard(self, target: str, factors: Mapping[str, str | Iterable[str]]) -> Plan:
+        """Shard factors of the operators that `target` names over mesh axes; an empty tuple keeps a factor whole.
+
+        Examples
+        --------
+        `plan.shard("layers.*.mlp.gate_proj", {"batch": ("dp",), "n": ("tp",)})`
+        """
+        added = []
+        for factor, axes in factors.items():
+            names = (axes,) if isinstance(axes, str) else tuple(axes)
+            for axis in names:
+                self.decisions.mesh.size(axis)
+            added.append(FactorDecision(target=target, factor=factor, axes=names))
+        return self._with(factors=_replaced(self.decisions.factors, added))
+
+    def keep(self, target: str, axis: str, carriers: Iterable[int]) -> Plan:
+        """Keep results of `target` Partial over `axis`; `carriers` are operand positions, one a term of its rule."""
+        self.decisions.mesh.size(axis)
+        kept = KeepDecision(target=target, axis=axis, carriers=tuple(carriers))
+        return self._with(kept=(*self.decisions.kept, kept))
+
+    def store(
+        self, target: str, *, axes: Iterable[str] = (), layout: Layout | str | None = None, regather: bool = False
+    ) -> Plan:
+        """Say where the parameters that `target` names are stored: further sharded over `axes`, or as `layout`."""
+        for axis in (names := tuple(axes)):
+            self.decisions.mesh.size(axis)
+        where = Layout.parse(layout) if isinstance(layout, str) else layout
+        decision = ParameterDecision(target=target, axes=names, layout=where, regather=regather)
+        return self._with(parameters=(*self.decisions.parameters, decision))
+
+    def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
+        """Cut a mesh axis into several, e.g. `tp:8` into `tp0:2,tp1:4`; all decisions follow."""
+        mesh, parts = self.decisions.mesh.split(axis, sizes)
+        return replace(self, decisions=self.decisions.rename_axis(axis, parts, mesh))
+
+    def preset(self, name: str, **axes: str | Iterable[str]) -> Plan:
+        """Add the decisions of a preset; its axes join those that the same factors already have.
+
+        Raises
+        ------
+        PlannerError
+            `plan.preset-unknown`, `plan.preset-axes`.
+        """
+        if name not in PRESETS:
+            raise PlannerError(
+                "plan.preset-unknown", f"There is no preset {name!r}.", f"Use one of: {', '.join(PRESETS)}."
+            )
+        preset = PRESETS[name]
+        if set(axes) != set(preset.axes):
+            raise PlannerError(
+                "plan.preset-axes",
+                f"Preset {name!r} takes {', '.join(preset.axes)}; got {', '.join(axes) or 'nothing'}.",
+                f"Write e.g. {name}(axis='tp').",
+            )
+        plan = self
+        for open_axis, factor in preset.align:
+            plan = plan._aligned(axes[open_axis], factor)
+        given = {key: plan._resolve(value) for key, value in axes.items()}
+        for open_axis, factor in preset.align:
+            given[f"{open_axis}.major"] = plan._major(given[open_axis], factor)
+        return plan._applied(preset, given)
+
+    def _applied(self, preset: Preset, given: Mapping[str, Axes]) -> Plan:
+        def filled(axes: Axes) -> Axes:
+            return tuple(name for axis in axes for name in given[axis])
+
+        factors = list(self.decisions.factors)
+        for template in preset.factors:
+            before = next(
+                (d.axes for d in reversed(factors) if (d.target, d.factor) == (template.target, template.factor)), ()
+            )
+            added = tuple(axis for axis in filled(template.axes) if axis not in before)
+            factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
+        parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
+        return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+
+    def _resolve(self, axes: str | Iterable[str]) -> Axes:
+        """Return mesh axes for what the caller names; an axis that was split stands for its parts."""
+        names: list[str] = []
+        for axis in (axes,) if isinstance(axes, str) else axes:
+            parts = [n for n in self.decisions.mesh.names if re.fullmatch(rf"{re.escape(axis)}\d+", n)]
+            if axis not in self.decisions.mesh.names and not parts:
+                self.decisions.mesh.size(axis)
+            names += [axis] if axis in self.decisions.mesh.names else parts
+        return tuple(names)
+
+    def _aligned(self, axes: str | Iterable[str], factor: str) -> Plan:
+        """Split the axis that only partly divides `factor`, so that one part does and the other is a rest."""
+        left = self._size(factor)
+        for axis in self._resolve(axes):
+            size = self.decisions.mesh.size(axis)
+            shared = gcd(left, size)
+            if shared not in {1, size}:
+                return self.split_axis(axis, (shared, size // shared))
+            left //= shared
+        return self
+
+    def _major(self, axes: Axes, factor: str) -> Axes:
+        """Return the leading axes whose sizes divide the factor."""
+        left, found = self._size(factor), []
+        for axis in axes:
+            size = self.decisions.mesh.size(axis)
+            if left % size:
+                break
+            left //= size
+            found.append(axis)
+        return tuple(found)
+
+    def _size(self, factor: str) -> int:
+        """Return the size of a factor that means the same all over the model, such as key/value groups."""
+        blocks = [self.graph.root, *(repeat.block for repeat in self.graph.root.repeats)]
+        sizes = {
+            evaluate(size, frozenset())
+            for block in blocks
+            for node in block.nodes
+            for name, size in node.rule.sizes
+            if name == factor
+        }
+        return gcd(*sizes) if sizes else 0
+
+    def _with(self, **changes: object) -> Plan:
+        return replace(self, decisions=replace(self.decisions, **changes))  # type: ignore[arg-type]
+
+
+def _replaced(old: tuple[FactorDecision, ...], added: list[FactorDecision]) -> tuple[FactorDecision, ...]:
+    """Return the decisions with each new one in place of an old one on the same target and factor."""
+    keys = {(d.target, d.factor) for d in added}
+    return (*(d for d in old if (d.target, d.factor) not in keys), *added)

@@ -1,0 +1,66 @@
+"""Facts: the well-known ways to parallelise, as data. The table `PRESETS` has one entry each.
+
+A preset adds its axes to what a plan already has on the same factor, so presets multiply: data parallel over `dp`, then
+Megatron over `tp`, is the product of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..core.plan import FactorDecision, ParameterDecision, Preset
+
+__all__ = ["PRESETS"]
+
+
+def _shard(target: str, factor: str, axis: str = "axis") -> FactorDecision:
+    return FactorDecision(target=target, factor=factor, axes=(axis,))
+
+
+_BATCH = (_shard("embed_tokens", "batch"),)
+
+DATA_PARALLEL = Preset(
+    name="data_parallel",
+    summary="each rank of the axis takes its share of the batch; gradients are summed over the axis",
+    axes=("axis",),
+    factors=_BATCH,
+)
+ZERO_3 = Preset(
+    name="zero3",
+    summary="data parallel, with parameters, gradients and optimizer state sharded over the axis (ZeRO-3, FSDP)",
+    axes=("axis",),
+    factors=_BATCH,
+    parameters=(ParameterDecision(target="*", axes=("axis",), regather=True),),
+)
+# Shoeybi et al. 2019, section 3: column-parallel into the block, row-parallel out of it, vocabulary over the axis.
+MEGATRON = Preset(
+    name="megatron",
+    summary="tensor parallel: heads, feed-forward width and vocabulary over the axis",
+    axes=("axis",),
+    factors=(
+        _shard("embed_tokens", "vocab"),
+        _shard("self_attn.q_proj", "n"),
+        _shard("self_attn.k_proj|v_proj", "n", "axis.major"),
+        _shard("self_attn.o_proj", "k"),
+        _shard("mlp.gate_proj|up_proj", "n"),
+        _shard("mlp.down_proj", "k"),
+        _shard("lm_head", "n"),
+    ),
+    align=(("axis", "g"),),
+)
+# Korthikanti et al. 2022, section 4.2.2: norms and residual stream between the tensor-parallel regions.
+SEQUENCE_PARALLEL = Preset(
+    name="sequence_parallel",
+    summary="norms and residual stream sharded along the sequence over the axis of tensor parallelism",
+    axes=("axis",),
+    factors=(
+        _shard("input_layernorm|post_attention_layernorm", "seq"),
+        _shard("residual_attention|residual_mlp", "seq"),
+        _shard("model.norm", "seq"),
+    ),
+)
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {preset.name: preset for preset in (DATA_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_3)}
+)

@@ -1,0 +1,61 @@
+"""Hold a training graph to its invariants: every redistribution leads where it says, every gradient is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..collectives import COLLECTIVES
+from ..core.assignment import Fanout, TrainingGraph
+from ..core.collective import Redistribution
+from ..core.mesh import DeviceMesh
+from ..errors import Diagnostic
+
+
+def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
+    """Return what is broken in a training graph; empty if nothing is.
+
+    On every value and reader, folding the steps over the source layout gives the target layout, and every reader is
+    served once; every value that needs a gradient has each raw gradient of its readers brought to its gradient layout;
+    every parameter that is read has a gradient.
+    """
+    mesh = training.assignment.mesh
+    found: list[Diagnostic] = []
+    for scope in training.scopes:
+        for fanout in scope.fanouts:
+            found += _fanout(fanout, mesh)
+    return tuple(found)
+
+
+def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+    served = sorted(position for delivery in fanout.forward for position in delivery.readers)
+    if served != list(range(len(fanout.readers))):
+        yield _broken("verify.reader-not-served", fanout, f"readers {served} of {len(fanout.readers)} are served")
+    for delivery in fanout.forward:
+        for position in delivery.readers:
+            if delivery.redistribution.target != fanout.readers[position].layout:
+                yield _broken("verify.reader-layout", fanout, f"{fanout.readers[position].node} gets another layout")
+        yield from _folds(fanout, delivery.redistribution, mesh)
+    giving = sorted(i for i, reader in enumerate(fanout.readers) if reader.raw is not None)
+    returned = sorted(position for delivery in fanout.backward for position in delivery.readers)
+    if giving != returned:
+        yield _broken("verify.gradient-missing", fanout, f"readers {giving} give gradients, {returned} are used")
+    if fanout.kind == "parameter" and not fanout.backward:
+        yield _broken("verify.parameter-without-gradient", fanout, "no reader gives it a gradient")
+    for delivery in fanout.backward:
+        if delivery.redistribution.target != fanout.gradient:
+            yield _broken("verify.gradient-layout", fanout, f"gradient ends as {delivery.redistribution.target}")
+        yield from _folds(fanout, delivery.redistribution, mesh)
+
+
+def _folds(fanout: Fanout, moved: Redistribution, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+    layout = moved.source.normal(mesh)
+    for step in moved.steps:
+        if step.source != layout:
+            yield _broken("verify.step-source", fanout, f"{step} starts from {step.source}, not {layout}")
+        layout = COLLECTIVES[step.kind].follow(layout, step, mesh)
+    if layout != moved.target.normal(mesh):
+        yield _broken("verify.fold", fanout, f"the steps of {moved} end in {layout}")
+
+
+def _broken(code: str, fanout: Fanout, what: str) -> Diagnostic:
+    return Diagnostic(code=code, subject=fanout.value, message=f"{fanout.value}: {what}.")
