@@ -147,6 +147,11 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
         "graph.shape-unknown",
         "model.embed_tokens has the shape compute[B, S, 0].",
     ),
+    "negative size": (
+        lambda: value("model.embed_tokens", meta=TensorMeta((BATCH, SEQ * -1, 64))),
+        "graph.shape-unknown",
+        "model.embed_tokens has the shape compute[B, -1·S, 64].",
+    ),
     "parameter without a fixed size": (
         lambda: root(
             parameters=(
