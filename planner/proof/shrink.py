@@ -19,6 +19,8 @@ LARGEST_WORLD = 8
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     """Return the plan on at most `largest_world` ranks with the smallest sizes on which its decisions are legal.
 
+    Sizes at which every value is moved by the same collectives as in the plan are preferred to smaller ones.
+
     Raises
     ------
     ProofError
@@ -37,6 +39,8 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
         precision="float64",
     )
     problem: PlannerError | None = None
+    fallback: Plan | None = None
+    large = train(plan)
     for kv_heads, group, head_dim in _sizes(plan):
         width = kv_heads * group * head_dim
         if width % ranks:
@@ -47,11 +51,15 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
         )  # fmt: skip
         small = Plan(graph=graph, decisions=decisions)
         try:
-            train(small)
+            training = train(small)
         except PlannerError as found:
             problem = found
             continue
-        return small
+        if not _differing(large, training):
+            return small
+        fallback = fallback or small
+    if fallback is not None:
+        return fallback
     raise ProofError(
         "proof.sizes", f"No small sizes fit this plan's decisions on the mesh {mesh}; the last problem: {problem}",
         "Prove a plan with fewer axes, or report this.",
