@@ -23,7 +23,6 @@ from .autodiff import differentiate
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
 from .core.collective import Redistribution, Step
-from .core.graph import ModelGraph
 from .core.layout import Layout
 from .core.mesh import DeviceMesh
 from .core.report import Report
@@ -107,7 +106,9 @@ def open_plan(path: str | Path) -> Plan:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise PlannerError("document.unreadable", f"{str(path)!r} can't be read: {problem}.", "Name a plan file.") from None
+        raise PlannerError(
+            "document.unreadable", f"{str(path)!r} can't be read: {problem}.", "Name a plan file."
+        ) from None
     source, decisions = read(text)
     return Plan(graph=load_source(source), decisions=decisions)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from ..core.assignment import AssignedNode, Assembly, Assignment, ParameterLayout, Symbols
+from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
 from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
@@ -88,11 +89,10 @@ class _Work:
         carried = [outer[name].adjoint for name in repeat.operands[:carried_count]]
         captured = repeat.block.inputs[carried_count:]
         captured_layouts = {
-            value.name: outer[name]
-            for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
+            value.name: outer[name] for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
         }
         operands = list(repeat.operands)
-        for index, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for index, (start, stop) in enumerate(pairwise(bounds)):
             for _ in range(4):
                 nodes, reads, made = self._block(repeat.block, carried, captured_layouts, start)
                 settled = [made[name].adjoint for name in repeat.block.outputs]
@@ -189,8 +189,8 @@ def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
     """Return where the runs of a repeat begin, and its end."""
     bounds = {0, repeat.count}
     names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
-    for decision in (*decisions.factors, *decisions.kept, *decisions.parameters):
-        found: set[Span] = {s for name in names if (s := span(decision.target, name)) is not None}
+    for target in decisions.targets:
+        found: set[Span] = {s for name in names if (s := span(target, name)) is not None}
         bounds |= {bound for pair in found - {EVERYWHERE} for bound in pair if 0 < bound < repeat.count}
     return sorted(bounds)
 

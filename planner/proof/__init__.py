@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
-from ..collectives import COLLECTIVES
 from ..errors import ProofError
 from ..plan import Plan
 from .job import Job, RankResult
@@ -108,9 +108,7 @@ def prove_bundle(
     rows = _rows(results)
     differences = () if failures or kind != "gradients" else _differences(planned(train(plan), plan), results)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
-    return Proof(
-        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=()
-    )
+    return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
 def planned(training: TrainingGraph, plan: Plan) -> Counts:
@@ -171,4 +169,3 @@ def _need_torch() -> None:
             "proof.torch-missing", "Proving runs the exported code, and PyTorch is not installed.",
             "Install it with: pip install 'shardwright[torch]'.",
         )  # fmt: skip
-

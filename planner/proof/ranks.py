@@ -97,9 +97,7 @@ class Ranks:
         store = Path(self._folder.name) / "store"
         for rank in range(self.world):
             mine, its = context.Pipe()
-            process = context.Process(
-                target=enter, args=(rank, self.world, str(store), self.timeout, its), daemon=True
-            )
+            process = context.Process(target=enter, args=(rank, self.world, str(store), self.timeout, its), daemon=True)
             process.start()
             its.close()
             self._processes.append(process)

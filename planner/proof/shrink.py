@@ -24,8 +24,8 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     Raises
     ------
     ProofError
-        `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no small sizes
-        are legal.
+        `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no
+        small sizes are legal.
     """
     mesh = _small_mesh(plan.decisions.mesh, largest_world)
     ranks = mesh.device_count

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping
 from .program import Key
 
 
-def identifiers(
-    keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapping[str, str]
-) -> dict[Key, str]:
+def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapping[str, str]) -> dict[Key, str]:
     """Return a distinct, speaking identifier for every variable.
 
     A value's only resharded form takes over its name; where there are several, each is named after a reader.

@@ -216,9 +216,7 @@ def _insert_parameters(statements: list[Statement], fanouts: list[Fanout]) -> No
             place = next(i for i, s in enumerate(statements) if within(s.module, child))
         defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
         argument = ParameterUse(name=fanout.value)
-        statements.insert(
-            place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines)
-        )
+        statements.insert(place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines))
 
 
 def common(modules: list[str]) -> str:

@@ -17,7 +17,6 @@ from .classes import Body, Call, uses
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
 
-
 _WIDTH = 108
 """Longest line of a statement before its indentation."""
 
@@ -156,9 +155,7 @@ class Writer:
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
         formed = groups(fanout)
-        steps = {
-            position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers
-        }
+        steps = {position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers}
         regather = fanout.regather and any(r.steps for r in steps.values())
         yield from self._comment(fanout)
         arguments = [source, "mesh"]
