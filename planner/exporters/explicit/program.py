@@ -95,6 +95,7 @@ def owner(node: AssignedNode) -> str:
 
 
 def parent(module: str) -> str:
+    """Return the path above; empty for the topmost."""
     head, _, _ = module.rpartition(".")
     return head
 
@@ -231,6 +232,7 @@ def common(modules: list[str]) -> str:
 
 
 def within(module: str, ancestor: str) -> bool:
+    """Return whether a path is `ancestor` or lies below it."""
     return not ancestor or module == ancestor or module.startswith(f"{ancestor}.")
 
 

@@ -115,8 +115,8 @@ class Writer:
         if isinstance(item.what, AssignedNode):
             text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
             layouts = ", ".join(map(str, item.what.results))
-            line = f"{', '.join(targets)} = {text}"
-            yield from [f"{line}  # {layouts}"] if len(line + layouts) < _WIDTH else [f"# {layouts}", line]
+            code = f"{', '.join(targets)} = {text}"
+            yield from [f"{code}  # {layouts}"] if len(code + layouts) < _WIDTH else [f"# {layouts}", code]
         elif isinstance(item.what, Assembly):
             yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
         else:
