@@ -36,12 +36,14 @@ from .exporters import EXPORTERS
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .importers import load_model, load_source
+from .importers import shrunk as shrunk_graph
 from .plan import Plan
 from .redistribution import distribute, plan_redistribution
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "bundle", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan", "train",
+    "bundle", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan",
+    "shrunk_graph", "train",
 ]  # fmt: skip
 
 

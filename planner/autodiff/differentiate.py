@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..core.assignment import Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph, TrainingGraph
+from ..core.assignment import AssignedNode, Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph, TrainingGraph
 from ..core.collective import Redistribution
 from ..core.gradient import raw_layout
 from ..core.layout import Layout
@@ -63,13 +63,33 @@ def _backward(assignment: Assignment, fanout: Fanout, gradient: Layout, plan_edg
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
         for raw, members in groups.items()
     )
-    return replace(fanout, readers=readers, gradient=gradient, backward=backward)
+    again = tuple(
+        replace(delivery, readers=(position,))
+        for delivery in fanout.forward
+        for position in delivery.readers
+        if fanout.regather and delivery.redistribution.steps and _keeps(assignment, readers[position])
+    )
+    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again)
+
+
+def _keeps(assignment: Assignment, reader: Reader) -> bool:
+    """Return whether a reader's operator needs this operand again in backward."""
+    node = _node(assignment, reader)
+    if node is None:
+        return False
+    definition = OPS[node.node.op]
+    return definition.operand_names[reader.operand] in definition.saved
+
+
+def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:
+    """Return the reading node; None for a run that carries the value on, or the backward pass."""
+    nodes = assignment.assemblies[reader.scope].nodes
+    return next((n for n in nodes if n.node.name == reader.node), None)
 
 
 def _raw(assignment: Assignment, reader: Reader) -> Layout | None:
     """Return the raw layout at a reader; None where its operator is not differentiable in this operand."""
-    assembly = assignment.assemblies[reader.scope]
-    node = next((n for n in assembly.nodes if n.node.name == reader.node), None)
+    node = _node(assignment, reader)
     if node is None:
         return reader.layout.adjoint
     definition = OPS[node.node.op]

@@ -161,6 +161,10 @@ class Fanout:
         One delivery per distinct operand layout.
     backward
         One delivery per distinct raw layout; the raw gradients of its readers are added first.
+    regather
+        Whether the readers' copies are dropped after forward.
+    again
+        Forward deliveries that run once more in backward, each for one reader that needs the value there.
     """
 
     value: str
@@ -173,6 +177,7 @@ class Fanout:
     forward: tuple[Delivery, ...] = ()
     backward: tuple[Delivery, ...] = ()
     regather: bool = False
+    again: tuple[Delivery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,9 +120,7 @@ def check_size(count: int, what: str, bounds: JsonBounds) -> None:
 
 def canonical(value: object) -> str:
     """Return the one text of a JSON value: keys sorted, no spaces, every number finite."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(text: str) -> str:
@@ -152,9 +150,7 @@ def _check(value: object, what: str, bounds: JsonBounds) -> None:
 
 
 def _too_deep(what: str, bounds: JsonBounds) -> PlannerError:
-    return bounds.fail(
-        "json-depth", f"{what} nests more than {bounds.max_depth} levels deep.", "Flatten it."
-    )
+    return bounds.fail("json-depth", f"{what} nests more than {bounds.max_depth} levels deep.", "Flatten it.")
 
 
 def _short(text: str) -> str:

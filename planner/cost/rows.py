@@ -46,9 +46,7 @@ def _rows(
     parameter = fanout.kind == "parameter"
     back = DTYPE_BYTES[precision.gradient] if parameter else size
     phases: list[tuple[str, Delivery, int]] = [("forward", d, size) for d in fanout.forward]
-    if parameter and fanout.regather:
-        # Dropped copies are fetched again by the same steps.
-        phases += [("backward", d, size) for d in fanout.forward]
+    phases += [("backward", d, size) for d in fanout.again]
     phases += [("backward", d, back) for d in fanout.backward]
     for phase, delivery, bytes_each in phases:
         for step in delivery.redistribution.steps:

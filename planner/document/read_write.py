@@ -72,9 +72,7 @@ def read(text: str) -> tuple[ModelSource, Decisions]:
     return _source(file.model), _decisions(file)
 
 
-def _plain(
-    source: ModelSource, content: dict[str, object], decisions: Decisions
-) -> dict[str, object]:
+def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions) -> dict[str, object]:
     """Return the file as plain values; the order of keys here is their order in the file."""
     return {
         "format": FORMAT,
@@ -85,14 +83,8 @@ def _plain(
         "seq": decisions.seq,
         "microbatches": decisions.microbatches,
         "precision": decisions.precision,
-        "factors": [
-            {"target": d.target, "factor": d.factor, "axes": list(d.axes)}
-            for d in decisions.factors
-        ],
-        "kept": [
-            {"target": d.target, "axis": d.axis, "carriers": list(d.carriers)}
-            for d in decisions.kept
-        ],
+        "factors": [{"target": d.target, "factor": d.factor, "axes": list(d.axes)} for d in decisions.factors],
+        "kept": [{"target": d.target, "axis": d.axis, "carriers": list(d.carriers)} for d in decisions.kept],
         "parameters": [
             {
                 "target": d.target,
@@ -164,8 +156,7 @@ def _source(model: Model) -> ModelSource:
     if (actual := digest(content)) != model.digest:
         raise DocumentError(
             "document.model-digest",
-            f"In the plan file, model.digest is {model.digest[:12]}…, and model.content has "
-            f"{actual[:12]}….",
+            f"In the plan file, model.digest is {model.digest[:12]}…, and model.content has {actual[:12]}….",
             "Take the content as it was, or make a plan for the changed model.",
             subject="model.digest",
         )
@@ -184,14 +175,8 @@ def _decisions(file: PlanFile) -> Decisions:
         seq=file.seq,
         microbatches=file.microbatches,
         precision=file.precision,
-        factors=tuple(
-            FactorDecision(target=d.target, factor=d.factor, axes=tuple(d.axes))
-            for d in file.factors
-        ),
-        kept=tuple(
-            KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers))
-            for d in file.kept
-        ),
+        factors=tuple(FactorDecision(target=d.target, factor=d.factor, axes=tuple(d.axes)) for d in file.factors),
+        kept=tuple(KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers)) for d in file.kept),
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
     )
 
@@ -201,9 +186,7 @@ def _parameter(index: int, entry: Parameter) -> ParameterDecision:
         layout = None if entry.layout is None else Layout.parse(entry.layout)
     except LayoutError as problem:
         raise _value_error(f"parameters[{index}].layout", problem) from None
-    return ParameterDecision(
-        target=entry.target, axes=tuple(entry.axes), layout=layout, regather=entry.regather
-    )
+    return ParameterDecision(target=entry.target, axes=tuple(entry.axes), layout=layout, regather=entry.regather)
 
 
 def _value_error(where: str, problem: LayoutError) -> DocumentError:

@@ -65,8 +65,7 @@ class BlockBuilder:
         metas = tuple(self._metas[operand] for operand in operands)
         results = definition.infer(metas, attributes)
         values = tuple(
-            Value(name=name if index == 0 else f"{name}:{index}", meta=meta)
-            for index, meta in enumerate(results)
+            Value(name=name if index == 0 else f"{name}:{index}", meta=meta) for index, meta in enumerate(results)
         )
         self._body.append(
             Node(
@@ -88,9 +87,7 @@ class BlockBuilder:
             Value(name=name if index == 0 else f"{name}:{index}", meta=self._metas[operand])
             for index, operand in enumerate(operands[: len(block.outputs)])
         )
-        self._body.append(
-            Repeat(name=name, count=count, block=block, operands=operands, results=values)
-        )
+        self._body.append(Repeat(name=name, count=count, block=block, operands=operands, results=values))
         self._metas |= {value.name: value.meta for value in values}
         return tuple(value.name for value in values)
 

@@ -52,11 +52,7 @@ class Fields:
     def number(self, key: str, default: float, least: float, most: float) -> float:
         """Return a finite number from `least` to `most`."""
         value = self.values.get(key)
-        if (
-            type(value) in (int, float)
-            and isinstance(value, int | float)
-            and least <= value <= most
-        ):
+        if type(value) in (int, float) and isinstance(value, int | float) and least <= value <= most:
             return float(value)
         return self._wrong(key, value, default, f"a number from {least:g} to {most:g}")
 

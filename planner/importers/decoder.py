@@ -36,9 +36,7 @@ def build_decoder(config: DecoderConfig, name: str) -> ModelGraph:
     """
     content = config_text(config)
     source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
-    return ModelGraph(
-        name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head"
-    )
+    return ModelGraph(name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head")
 
 
 def _root(config: DecoderConfig) -> Block:
@@ -52,13 +50,9 @@ def _root(config: DecoderConfig) -> Block:
     layer = _layer(config, build.meta(embedded), build.meta(cos))
     (out,) = build.repeat(LAYERS, config.num_hidden_layers, layer, embedded, cos, sin)
     normed = _norm(build, "model.norm", out, hidden, config)
-    head = (
-        table if config.tie_word_embeddings else build.parameter("lm_head.weight", (vocab, hidden))
-    )
+    head = table if config.tie_word_embeddings else build.parameter("lm_head.weight", (vocab, hidden))
     (logits,) = build.node("lm_head", "linear", normed, head)
-    (loss,) = build.node(
-        "loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100}
-    )
+    (loss,) = build.node("loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100})
     return build.block(loss)
 
 
@@ -106,8 +100,7 @@ def _attention(build: BlockBuilder, x: str, cos: str, sin: str, config: DecoderC
 def _mlp(build: BlockBuilder, x: str, config: DecoderConfig) -> str:
     path = f"{LAYER}.mlp"
     gate, up = (
-        _linear(build, f"{path}.{part}_proj", x, config.intermediate_size, config.mlp_bias)
-        for part in ("gate", "up")
+        _linear(build, f"{path}.{part}_proj", x, config.intermediate_size, config.mlp_bias) for part in ("gate", "up")
     )
     (y,) = build.node(f"{path}/swiglu", "swiglu", gate, up)
     return _linear(build, f"{path}.down_proj", y, config.hidden_size, config.mlp_bias)

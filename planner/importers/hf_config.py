@@ -123,13 +123,9 @@ def _check_heads(values: Mapping[str, object], config: DecoderConfig, name: str)
     problems = []
     heads, groups = config.num_attention_heads, config.num_key_value_heads
     if heads % groups:
-        problems.append(
-            f"num_attention_heads {heads} is no multiple of num_key_value_heads {groups}"
-        )
+        problems.append(f"num_attention_heads {heads} is no multiple of num_key_value_heads {groups}")
     if values.get("head_dim") is None and config.hidden_size % heads:
-        problems.append(
-            f"hidden_size {config.hidden_size} is no multiple of num_attention_heads {heads}"
-        )
+        problems.append(f"hidden_size {config.hidden_size} is no multiple of num_attention_heads {heads}")
     elif config.head_dim % 2:
         problems.append(f"the head dim {config.head_dim} is odd, and rotary positions turn pairs")
     if problems:
@@ -159,9 +155,7 @@ def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
             factor=inner.number("factor", 8.0, 1.0, 1e6),
             low_freq_factor=inner.number("low_freq_factor", 1.0, 1e-6, 1e6),
             high_freq_factor=inner.number("high_freq_factor", 4.0, 1e-6, 1e6),
-            original_max_position_embeddings=inner.integer(
-                "original_max_position_embeddings", 8192
-            ),
+            original_max_position_embeddings=inner.integer("original_max_position_embeddings", 8192),
         )
         absent = [f for f in RopeScaling.__dataclass_fields__ if rope.get(f) is None]
         inner.problems += [f"{key}.{field} is missing" for field in absent]
@@ -212,6 +206,5 @@ def _refuse_window(values: Mapping[str, object], config: DecoderConfig, name: st
         "model.sliding-window-unsupported",
         f"{name} attends over a sliding window (sliding_window {shown(window)}{given}, for "
         f"sequences up to {longest}), which can't be planned yet.",
-        f"Set {remedy} to plan full causal attention, which computes the same while seq is at most "
-        "the window.",
+        f"Set {remedy} to plan full causal attention, which computes the same while seq is at most the window.",
     )

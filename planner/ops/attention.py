@@ -33,7 +33,7 @@ def _table_torch(local: Local) -> str:
             f"{local.attribute('rope_high_frequency')!r}, {local.attribute('rope_original_length')!r})"
         )
     first = local.start.get("seq", "0")
-    return f"rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {local.attribute('theta')!r}, first={first}{scaling}, device=mesh.device)"
+    return f"ops.rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {local.attribute('theta')!r}, first={first}{scaling}, device=mesh.device)"
 
 
 def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
@@ -81,13 +81,14 @@ def _attention_flops(operands: tuple[Shape, ...], _: tuple[Shape, ...]) -> float
 def _attention_torch(local: Local) -> str:
     q, k, v = local.arguments
     first = f", first={local.start['seq']}" if "seq" in local.start else ""
-    return f"causal_attention({q}, {k}, {v}{first})"
+    return f"ops.causal_attention({q}, {k}, {v}{first})"
 
 
 ROTARY_TABLE = OpDef(
     name="rotary_table",
     summary="cosines and sines of the rotary angles, per position",
     operands=(),
+    results=("cos", "sin"),
     infer=_table_infer,
     rule=_table_rule,
     flops=per_element(2),
@@ -104,7 +105,7 @@ ROTARY = OpDef(
     backward_flops=per_element(3),
     saved=("cos", "sin"),
     differentiable=("x",),
-    torch=lambda local: f"rotate({', '.join(local.arguments)})",
+    torch=lambda local: f"ops.rotate({', '.join(local.arguments)})",
 )
 ATTENTION = OpDef(
     name="attention",

@@ -70,6 +70,10 @@ class OpDef:
         True if the result is another view of the operand's memory, so that nothing runs.
     differentiable
         Operands that receive gradients.
+    matmul
+        Whether it runs on the matrix units.
+    results
+        Names of its results, for variables in exported code; empty if it has one that is named like the node.
     torch
         The exported line's right-hand side.
     parts
@@ -89,6 +93,7 @@ class OpDef:
     view: bool = False
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
+    results: tuple[str, ...] = ()
     torch: Callable[[Local], str]
     extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
     parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] = lambda _node, _strategy: ()

@@ -25,7 +25,7 @@ def _rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: 
 def _torch(local: Local) -> str:
     tokens, weight = local.arguments
     if "vocab" in local.start:
-        return f"embedding_of_shard({tokens}, {weight}, first={local.start['vocab']})"
+        return f"ops.embedding_of_shard({tokens}, {weight}, first={local.start['vocab']})"
     return f"F.embedding({tokens}, {weight})"
 
 

@@ -23,10 +23,9 @@ Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], Sh
 def _rule_of(line: str, names: tuple[str, ...] = (), terms: str = "", reduce: str = "sum",
              special: frozenset[str] = frozenset(), blocked: dict[str, str] | None = None) -> Rule:  # fmt: skip
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-        tensors = [meta for meta in operands + results if meta.shape]
-        rank = min((len(meta.shape) for meta in tensors), default=0)
+        lead = len(operands[0].shape) - line.startswith("… vocab")
         return ShardingRule.parse(
-            line.replace("…", leading(rank)), shapes=shapes_of(operands + results), names=names, terms=terms,
+            line.replace("…", leading(lead)), shapes=shapes_of(operands + results), names=names, terms=terms,
             reduce=reduce, special=special, blocked=blocked,
         )  # fmt: skip
 
@@ -82,7 +81,7 @@ def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[
             arguments.append(f"first={local.start.get('vocab', '0')}")
         if ignore:
             arguments.append(_ignore(local))
-        return f"{name}({', '.join(arguments)})"
+        return f"ops.{name}({', '.join(arguments)})"
 
     return write
 
@@ -97,7 +96,7 @@ CROSS_ENTROPY = OpDef(
     flops=lambda operands, _: 5.0 * prod(operands[0]),
     backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
     differentiable=("logits",),
-    torch=lambda local: f"cross_entropy({', '.join(local.arguments)})",
+    torch=_call("cross_entropy"),
     parts=_parts,
 )
 TOKEN_LOSS = OpDef(

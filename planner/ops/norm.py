@@ -81,7 +81,7 @@ def _scale_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...
 
 def _scale_torch(local: Local) -> str:
     x, mean_square, weight = local.arguments
-    return f"rms_scale({x}, {mean_square}, {weight}, eps={local.attribute('eps')!r})"
+    return f"ops.rms_scale({x}, {mean_square}, {weight}, eps={local.attribute('eps')!r})"
 
 
 RMS_NORM = OpDef(
@@ -107,7 +107,7 @@ MEAN_SQUARE = OpDef(
     backward_flops=lambda operands, _: 2.0 * prod(operands[0]),
     saved=("x",),
     differentiable=("x",),
-    torch=lambda local: f"mean_square({local.arguments[0]}, width={local.attribute('width')})",
+    torch=lambda local: f"ops.mean_square({local.arguments[0]}, width={local.attribute('width')})",
 )
 RMS_SCALE = OpDef(
     name="rms_scale",

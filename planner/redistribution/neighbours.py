@@ -8,10 +8,10 @@ of the graph, because it can't be part of a cheapest sequence (a test compares w
   reduction, which they make smaller;
 - of several dims that hold what they held and will hold, only the first takes axes: since no price
   depends on the dim, the others are alike;
-- a value becomes partial (zero, pad) only over axes that are partial in the target;
-- an exchange leads to the target (or to where only zero or pad is missing), and only from the
-  source or from where a reduction ended. Elsewhere it would receive no less, since it receives
-  exactly what is lacking; nor is it an edge where nothing is received, which slices do.
+- a value becomes partial over an axis that is not partial in the target only by pad, and only if
+  it is partial already: one reduction may then do for two steps;
+- an exchange leads to the target, or to where only zero or pad is missing; it is no edge where it
+  would receive nothing, which slices do.
 """
 
 from __future__ import annotations
@@ -94,12 +94,11 @@ def space(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMe
     )
 
 
-def moves(space: Space, state: State, elements: int, *, exchange: bool) -> Iterator[Move]:
+def moves(space: Space, state: State, elements: int) -> Iterator[Move]:
     """Yield every collective that is applicable to a state with this many local elements."""
     dims, partial, _ = state
     room = _rooms(space, dims)
-    if exchange:
-        yield from _exchanges(space, state)
+    yield from _exchanges(space, state)
     for axes in _subsets(partial):
         left = tuple(a for a in partial if a not in axes)
         yield Move("all_reduce", axes, -1, -1, (dims, left, _reduce(state, left)), elements)
@@ -136,7 +135,7 @@ def _gathers(space: Space, state: State, elements: int, room: Rooms) -> Iterator
                 if to_dim != dim:
                     after = (moved, partial, reduce)
                     yield Move("all_to_all", axes, dim, to_dim, after, elements)
-            if reduce == "sum" and set(axes) <= set(space.target[1]):
+            if reduce == "sum" and (partial or set(axes) <= set(space.target[1])):
                 after = (without, tuple(sorted((*partial, *axes))), "sum")
                 yield Move("pad", axes, dim, -1, after, elements * count)
 

@@ -120,8 +120,7 @@ class _Search:
                 return _path(came, start, spot), kept_out
             if cost > best[spot]:
                 continue
-            exchange = spot == start or came[spot][1].kind in {"all_reduce", "reduce_scatter"}
-            for move in moves(self.space, state, elements, exchange=exchange):
+            for move in moves(self.space, state, elements):
                 held = viewed or elements
                 view = move.kind == "slice" and move.state != goal
                 if held + move.elements > limit and not view:

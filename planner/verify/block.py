@@ -42,9 +42,7 @@ def check_block(block: Block, layer: str, found: list[Diagnostic]) -> Metas:
     for parameter in block.parameters:
         _define(parameter.name, parameter.meta, metas, found)
         if not all(isinstance(size, int) for size in parameter.meta.shape):
-            found.append(
-                finding("shape-unknown", parameter.name, f"is a parameter of {parameter.meta}")
-            )
+            found.append(finding("shape-unknown", parameter.name, f"is a parameter of {parameter.meta}"))
     made = {value.name for item in block.body for value in item.results}
     for item in block.body:
         complete = _check_operands(item, metas, made, found)
@@ -62,9 +60,7 @@ def check_block(block: Block, layer: str, found: list[Diagnostic]) -> Metas:
     return metas
 
 
-def _check_operands(
-    item: Node | Repeat, metas: Metas, made: set[str], found: list[Diagnostic]
-) -> bool:
+def _check_operands(item: Node | Repeat, metas: Metas, made: set[str], found: list[Diagnostic]) -> bool:
     missing = [operand for operand in item.operands if operand not in metas]
     for operand in missing:
         why = "before it is made" if operand in made else "which its block does not have"

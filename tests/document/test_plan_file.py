@@ -108,10 +108,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     names = draw(st.lists(axis_names, max_size=5, unique=True))
     places = [draw(st.integers(0, 3)) for _ in names]
     rank = draw(st.integers(0, 3))
-    dims = tuple(
-        tuple(name for name, place in zip(names, places, strict=True) if place == dim)
-        for dim in range(rank)
-    )
+    dims = tuple(tuple(name for name, place in zip(names, places, strict=True) if place == dim) for dim in range(rank))
     partial = tuple(name for name, place in zip(names, places, strict=True) if place >= rank)
     return Layout(dims, partial, draw(st.sampled_from(REDUCE_OPS)))
 
@@ -124,9 +121,7 @@ decisions_of_plans = st.builds(
     seq=counts,
     microbatches=counts,
     precision=words,
-    factors=st.lists(
-        st.builds(FactorDecision, target=words, factor=words, axes=axes), max_size=3
-    ).map(tuple),
+    factors=st.lists(st.builds(FactorDecision, target=words, factor=words, axes=axes), max_size=3).map(tuple),
     kept=st.lists(
         st.builds(
             KeepDecision,
@@ -217,8 +212,7 @@ REFUSED = [
     (
         edited(factors=[FACTOR | {"axes": ["tp", 3]}]),
         "document.schema",
-        "In the plan file, factors[0].axes[1] is wrong (input should be a valid string). Mend or "
-        "remove it.",
+        "In the plan file, factors[0].axes[1] is wrong (input should be a valid string). Mend or remove it.",
     ),
     (
         edited(mesh=[{"axis": "tp", "size": 2}, {"axis": "tp", "size": 4}]),
@@ -228,8 +222,7 @@ REFUSED = [
     (
         edited(parameters=[PARAMETER, PARAMETER | {"layout": "[tp"}]),
         "document.value",
-        "In the plan file, parameters[1].layout: '[tp' is not a layout. Write e.g. "
-        "[dp, tp·cp, -] +ep.",
+        "In the plan file, parameters[1].layout: '[tp' is not a layout. Write e.g. [dp, tp·cp, -] +ep.",
     ),
     (
         TEXT.replace('"hidden_size": 64', '"hidden_size": 65'),
@@ -241,14 +234,12 @@ REFUSED = [
     (
         TEXT.replace("4096,", "4096"),
         "document.json-syntax",
-        "The plan file is not JSON: Expecting ',' delimiter at line 11, column 3. Mend the text "
-        "there.",
+        "The plan file is not JSON: Expecting ',' delimiter at line 11, column 3. Mend the text there.",
     ),
     (
         TEXT.replace("4096", "NaN"),
         "document.json-number",
-        "The plan file holds NaN, which is no finite number. Write a number that a float64 can "
-        "hold.",
+        "The plan file holds NaN, which is no finite number. Write a number that a float64 can hold.",
     ),
     (
         TEXT.replace('"seq"', '"version"'),
@@ -263,8 +254,7 @@ REFUSED = [
     (
         TEXT + " " * (4 << 20),
         "document.too-large",
-        f"The plan file has {len(TEXT.encode()) + (4 << 20):,} bytes; at most 4,194,304 are read. "
-        "Give a smaller file.",
+        f"The plan file has {len(TEXT.encode()) + (4 << 20):,} bytes; at most 4,194,304 are read. Give a smaller file.",
     ),
 ]
 
@@ -279,8 +269,7 @@ def test_refusals(text: str, code: str, message: str) -> None:
 @given(
     st.dictionaries(
         st.sampled_from([*json.loads(TEXT), "more"]),
-        json_values
-        | st.lists(st.dictionaries(st.sampled_from([*FACTOR, *PARAMETER]), json_values)),
+        json_values | st.lists(st.dictionaries(st.sampled_from([*FACTOR, *PARAMETER]), json_values)),
         max_size=3,
     )
 )
@@ -315,9 +304,7 @@ def test_any_object_gives_a_plan_or_a_document_error(changes: dict[str, Any]) ->
         ),
     ],
 )
-def test_what_could_not_be_read_is_not_written(
-    source: ModelSource, decisions: Decisions, code: str
-) -> None:
+def test_what_could_not_be_read_is_not_written(source: ModelSource, decisions: Decisions, code: str) -> None:
     with pytest.raises(DocumentError) as caught:
         write(source, decisions)
     assert caught.value.code == code

@@ -267,9 +267,7 @@ def test_the_canonical_text_reads_back_exactly(config: DecoderConfig) -> None:
             st.none() | st.booleans() | st.integers() | st.floats(-10, 10) | st.text(max_size=3),
             lambda inner: (
                 st.lists(inner, max_size=2)
-                | st.dictionaries(
-                    st.sampled_from(["rope_type", "factor", "type"]), inner, max_size=2
-                )
+                | st.dictionaries(st.sampled_from(["rope_type", "factor", "type"]), inner, max_size=2)
             ),
             max_leaves=4,
         ),

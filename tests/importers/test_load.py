@@ -63,8 +63,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     missing = tmp_path / "nothing.json"
     assert code_of(missing) == (
         "model.file-missing",
-        f"There is no file {str(missing)!r}. Give the path of a config.json, or a model's name "
-        "without a slash.",
+        f"There is no file {str(missing)!r}. Give the path of a config.json, or a model's name without a slash.",
     )
     assert code_of(tmp_path)[0] == "model.file-missing"
     assert code_of("/dev/zero")[0] == "model.file-missing"

@@ -40,8 +40,7 @@ def node(name: str, /, **changes: Any) -> ModelGraph:
 
     def change(body: Body) -> Body:
         return tuple(
-            replace(item, **changes) if isinstance(item, Node) and item.name == name else item
-            for item in body
+            replace(item, **changes) if isinstance(item, Node) and item.name == name else item for item in body
         )
 
     if name.startswith("model.layers"):
@@ -148,6 +147,11 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
         "graph.shape-unknown",
         "model.embed_tokens has the shape compute[B, S, 0].",
     ),
+    "negative size": (
+        lambda: value("model.embed_tokens", meta=TensorMeta((BATCH, SEQ * -1, 64))),
+        "graph.shape-unknown",
+        "model.embed_tokens has the shape compute[B, -1·S, 64].",
+    ),
     "parameter without a fixed size": (
         lambda: root(
             parameters=(
@@ -187,8 +191,7 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
     "rule of other shapes": (
         lambda: node(UP, rule=Q_NODE.rule),
         "graph.rule",
-        f"{UP} has the rule batch seq k, n k -> batch seq n, which is not linear's on these "
-        "shapes.",
+        f"{UP} has the rule batch seq k, n k -> batch seq n, which is not linear's on these shapes.",
     ),
     "nested repeat": (
         lambda: block(body=(*LAYERS.block.body, replace(LAYERS, name="model.layers.*.more"))),
@@ -208,7 +211,7 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
     "captured value of another shape": (
         lambda: layers(operands=(*LAYERS.operands[:2], "model.embed_tokens")),
         "graph.repeat-carry",
-        "model.layers binds 'sin' of compute[S, 8] to the outer value of compute[B, S, 64].",
+        f"model.layers binds 'sin' of {LAYERS.block.inputs[2].meta} to the outer value of compute[B, S, 64].",
     ),
     "carried value of another shape": (
         lambda: block(outputs=("model.layers.*.mlp.up_proj",)),
@@ -216,9 +219,7 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
         "model.layers binds 'hidden' of compute[B, S, 64] to the output of compute[B, S, 128].",
     ),
     "result of another shape": (
-        lambda: layers(
-            results=(replace(LAYERS.results[0], meta=TensorMeta((BATCH, SEQ, 64), "float32")),)
-        ),
+        lambda: layers(results=(replace(LAYERS.results[0], meta=TensorMeta((BATCH, SEQ, 64), "float32")),)),
         "graph.repeat-carry",
         "model.layers binds 'hidden' of compute[B, S, 64] to the result of float32[B, S, 64].",
     ),

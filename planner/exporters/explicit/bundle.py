@@ -75,8 +75,11 @@ def _imports(text: str) -> str:
     lines = ["import torch"]
     if "F." in text:
         lines.append("import torch.nn.functional as F")
-    lines += ["from torch import nn", "", "from parallel.mesh import Mesh"]
-    for module in ("exchange", "operators", "parameters", "reshard", "steps"):
+    lines += ["from torch import nn", ""]
+    if "ops." in text:
+        lines.append("from parallel import operators as ops")
+    lines.append("from parallel.mesh import Mesh")
+    for module in ("exchange", "parameters", "reshard", "steps"):
         used = [name for name in _public(module) if f"{name}(" in text]
         if used:
             lines.append(f"from parallel.{module} import {', '.join(used)}")
@@ -95,12 +98,13 @@ def _source(module: str) -> str:
 
 def _runtime(texts: Iterable[str]) -> dict[str, str]:
     """Return the runtime modules that these files import, directly or through each other."""
-    wanted = {
-        node.module.removeprefix("parallel.")
-        for text in texts
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parallel.")
-    }
+    wanted: set[str] = set()
+    for text in texts:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module == "parallel":
+                wanted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parallel."):
+                wanted.add((node.module or "").removeprefix("parallel."))
     sources: dict[str, str] = {}
     while wanted - sources.keys():
         name = min(wanted - sources.keys())

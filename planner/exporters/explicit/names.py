@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from .program import Key
 
 
-def identifiers(keys: Iterable[Key], readers: Mapping[Key, str]) -> dict[Key, str]:
+def identifiers(
+    keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapping[str, str]
+) -> dict[Key, str]:
     """Return a distinct, speaking identifier for every variable.
 
     A value's only resharded form takes over its name; where there are several, each is named after a reader.
@@ -18,12 +20,14 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str]) -> dict[Key, st
     ----------
     readers
         For a resharded form that is one of several, the reader that it is named after.
+    preferred
+        Names for values whose own does not say what they are.
     """
     chosen: dict[Key, str] = {}
-    taken: dict[str, str] = {"mesh": "", "self": "", "layer": "", "F": "", "torch": ""}
+    taken = dict.fromkeys(("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out"), "")
     for key in dict.fromkeys(keys):
         value, _ = key
-        tokens = [t for t in re.split(r"\W+", value) if t and t != "*"]
+        tokens = [t for t in re.split(r"\W+", preferred.get(value, value)) if t]
         suffix = f"_for_{_clean(readers[key])}" if key in readers else ""
         start = 2 if tokens[-1] in {"weight", "bias"} or tokens[-1].isdigit() else 1
         for count in range(start, len(tokens) + 1):

@@ -18,6 +18,10 @@ from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
 
 
+_WIDTH = 108
+"""Longest line of a statement before its indentation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     """Writes the classes of one scope.
@@ -46,7 +50,11 @@ class Writer:
         arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
         count = len(body.outputs)
         answer = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
-        lines += [f"    def forward(self, {arguments}) -> {answer}:"]
+        head = f"    def forward(self, {arguments}) -> {answer}:"
+        if len(head) > _WIDTH:
+            listed = [f"        {names[key]}: torch.Tensor," for key in body.inputs]
+            head = "\n".join(["    def forward(", "        self,", *listed, f"    ) -> {answer}:"])
+        lines.append(head)
         text = [line for item in body.lines for line in self._line(item, names, body.module)]
         if any(re.search(r"\bmesh\b", line.split("#")[0]) for line in text):
             lines.append("        mesh = self.mesh")
@@ -84,7 +92,18 @@ class Writer:
                     for index, group in enumerate(formed):
                         reader = fanout.readers[group.readers[0]].node
                         readers[fanout.value, index] = re.split(r"[./~]", reader)[-1]
-        return identifiers([*keys, *body.outputs], readers)
+        return identifiers([*keys, *body.outputs], readers, self._preferred())
+
+    def _preferred(self) -> dict[str, str]:
+        """Return names for results that are not named like their node: an operator's named ones, and a run's."""
+        names: dict[str, str] = {}
+        for scope in self.training.scopes:
+            for assigned in scope.assembly.nodes:
+                results = OPS[assigned.node.op].results
+                names.update({v.name: n for v, n in zip(assigned.node.results, results, strict=False)})
+            for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
+                names[result] = inner
+        return names
 
     def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
         if isinstance(item, Call):
@@ -97,7 +116,8 @@ class Writer:
         if isinstance(item.what, AssignedNode):
             text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
             layouts = ", ".join(map(str, item.what.results))
-            yield f"{', '.join(targets)} = {text}  # {layouts}"
+            line = f"{', '.join(targets)} = {text}"
+            yield from [f"{line}  # {layouts}"] if len(line + layouts) < _WIDTH else [f"# {layouts}", line]
         elif isinstance(item.what, Assembly):
             yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
         else:
@@ -141,29 +161,30 @@ class Writer:
         }
         regather = fanout.regather and any(r.steps for r in steps.values())
         yield from self._comment(fanout)
+        arguments = [source, "mesh"]
         if len(formed) == 1:
-            yield f"{targets[0]} = reshard("
-            yield f"    {source},"
-            yield "    mesh,"
-            forward = steps[formed[0].readers[0]]
+            call, forward = "reshard", steps[formed[0].readers[0]]
             if forward.steps:
-                yield f"    forward=[{_steps(forward)}],"
+                arguments.append(f"forward=[{_steps(forward)}]")
             if fanout.backward and fanout.backward[0].redistribution.steps:
-                yield f"    backward=[{_steps(fanout.backward[0].redistribution)}],"
+                arguments.append(f"backward=[{_steps(fanout.backward[0].redistribution)}]")
         else:
-            yield f"{', '.join(targets)} = fan_out("
-            yield f"    {source},"
-            yield "    mesh,"
-            listed = ", ".join(f"[{_steps(steps[g.readers[0]])}]" for g in formed)
-            yield f"    forward=[{listed}],"
+            call = "fan_out"
+            arguments.append(f"forward=[{', '.join(f'[{_steps(steps[g.readers[0]])}]' for g in formed)}]")
             back = []
             for delivery in fanout.backward:
                 members = tuple(i for i, g in enumerate(formed) if g.readers[0] in delivery.readers)
                 back.append(f"([{_steps(delivery.redistribution)}], {members})")
-            yield f"    backward=[{', '.join(back)}],"
+            arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
-            yield "    regather=True,"
-        yield ")"
+            arguments.append("regather=True")
+        line = f"{', '.join(targets)} = {call}({', '.join(arguments)})"
+        if len(line) < _WIDTH:
+            yield line
+        else:
+            yield f"{', '.join(targets)} = {call}("
+            yield from (f"    {argument}," for argument in arguments)
+            yield ")"
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:
         yield f"# {fanout.value}, {fanout.source}:"

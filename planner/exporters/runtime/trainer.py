@@ -15,6 +15,7 @@ from torch import nn
 from .data import local_batch, synthetic_batch
 from .mesh import Mesh
 from .operators import count_targets
+from .optimizer import MasterAdamW
 from .parameters import initialise
 from .regather import regathering
 
@@ -74,14 +75,13 @@ def training(
     model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
 ) -> Iterator[torch.Tensor]:
     """Yield the loss of each optimizer step on synthetic data."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.1, betas=(0.9, 0.95))
+    optimizer = MasterAdamW(model.parameters(), rate=rate)
     for step in range(steps):
         batch = synthetic_batch(
             step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
         )
         loss = loss_of_step(model, batch, settings, mesh)
         optimizer.step()
-        optimizer.zero_grad()
         yield loss
 
 

@@ -1,0 +1,174 @@
+"""Prove a plan: run the code that it exports on ranks and compare it with the unsharded model.
+
+The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of every
+parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported without
+sharding and run in one process. The collectives that ran are compared with the planned ones.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..compose import bundle, train
+from ..core.assignment import TrainingGraph
+from ..core.mesh import DeviceMesh
+from ..collectives import COLLECTIVES
+from ..errors import ProofError
+from ..plan import Plan
+from .job import Job, RankResult
+from .ranks import Ranks
+from .shrink import LARGEST_WORLD, shrink, uncovered
+
+__all__ = ["TOLERANCE", "Proof", "ProofRow", "prove", "prove_bundle"]
+
+TOLERANCE = 1e-10
+
+Counts = Counter[tuple[str, tuple[str, ...], int, int]]
+"""How often each collective ran: kind, axes, elements in, elements out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofRow:
+    """The largest error of the loss or of one parameter over all ranks."""
+
+    name: str
+    error: float
+    rank: int
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a proof found.
+
+    Parameters
+    ----------
+    rows
+        Loss first, then every parameter.
+    failures
+        Errors that ranks raised, by rank.
+    collectives
+        Sentences on collectives that ran but were not planned or the other way round; empty if they are the same.
+    uncovered
+        What running at reduced sizes leaves open.
+    """
+
+    ok: bool
+    mesh: DeviceMesh
+    rows: tuple[ProofRow, ...]
+    failures: tuple[str, ...]
+    collectives: tuple[str, ...]
+    uncovered: tuple[str, ...]
+
+
+def prove(plan: Plan, *, ranks: int = LARGEST_WORLD, seed: int = 0, kind: str = "gradients", steps: int = 20) -> Proof:
+    """Prove a plan on at most `ranks` processes.
+
+    Parameters
+    ----------
+    kind
+        `gradients` compares one step's loss and gradients; `training` compares losses and parameters of `steps` steps.
+
+    Raises
+    ------
+    ProofError
+        `proof.torch-missing`, `proof.mesh-too-large`, `proof.sizes`, `proof.timeout`.
+    """
+    _need_torch()
+    small = shrink(plan, ranks)
+    with Ranks(small.decisions.mesh.device_count) as group, Ranks(1) as single:
+        proof = prove_bundle(small, bundle(small), group, single, seed=seed, kind=kind, steps=steps)
+    return replace(proof, uncovered=uncovered(plan, small))
+
+
+def prove_bundle(
+    plan: Plan, files: Mapping[str, str], group: Ranks, single: Ranks, *, seed: int = 0, kind: str = "gradients",
+    steps: int = 1,
+) -> Proof:  # fmt: skip
+    """Run a bundle of `plan`, at the plan's own sizes, on running ranks and compare it with the unsharded model."""
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        root = Path(folder)
+        _write(root / "sharded", files)
+        _write(root / "whole", bundle(_unsharded(plan)))
+        job = Job(
+            kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
+            seed=seed,
+        )  # fmt: skip
+        (answer,) = single.run(job)
+        if isinstance(answer, str):
+            raise ProofError("proof.reference", f"The unsharded model does not run: {answer}")
+        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
+    results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
+    failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
+    rows = _rows(results)
+    differences = () if failures or kind != "gradients" else _differences(planned(train(plan), plan), results)
+    ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
+    return Proof(
+        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=()
+    )
+
+
+def planned(training: TrainingGraph, plan: Plan) -> Counts:
+    """Return the collectives that each rank is to execute in one step."""
+    counts: Counts = Counter()
+    for scope in training.scopes:
+        times = scope.assembly.count * plan.decisions.microbatches
+        for fanout in scope.fanouts:
+            deliveries = [*fanout.forward, *fanout.again, *fanout.backward]
+            for step in (s for d in deliveries for s in d.redistribution.steps if not COLLECTIVES[s.kind].local):
+                counts[step.kind, step.axes, step.source_elements, step.target_elements] += times
+    return counts
+
+
+def _differences(expected: Counts, results: Mapping[int, RankResult]) -> tuple[str, ...]:
+    found = []
+    for rank, result in results.items():
+        ran: Counts = Counter(result.collectives)
+        for key in sorted((expected - ran) + (ran - expected)):
+            kind, axes, size, out = key
+            found.append(
+                f"rank {rank}: {kind} over {'·'.join(axes)} of {size} → {out} elements ran {ran[key]} times, "
+                f"planned {expected[key]}"
+            )
+    return tuple(found)
+
+
+def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:
+    worst: dict[str, tuple[float, int]] = {}
+    for rank, result in results.items():
+        for name, error in result.errors:
+            # A NaN is the worst of errors; `not <` lets it win every comparison.
+            if name not in worst or not error <= worst[name][0]:
+                worst[name] = (error, rank)
+    return tuple(
+        ProofRow(name=name, error=error, rank=rank, ok=error <= TOLERANCE) for name, (error, rank) in worst.items()
+    )
+
+
+def _unsharded(plan: Plan) -> Plan:
+    decisions = replace(
+        plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", factors=(),
+        kept=(), parameters=(),
+    )  # fmt: skip
+    return Plan(graph=plan.graph, decisions=decisions)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
+def _need_torch() -> None:
+    if find_spec("torch") is None:
+        raise ProofError(
+            "proof.torch-missing", "Proving runs the exported code, and PyTorch is not installed.",
+            "Install it with: pip install 'shardwright[torch]'.",
+        )  # fmt: skip
+

@@ -1,0 +1,45 @@
+"""What goes to a rank's process and what comes back. Torch-free: the process that asks needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Run a bundle.
+
+    Parameters
+    ----------
+    kind
+        `gradients`: one step without update, compared parameter by parameter. `training`: several updates, comparing
+        losses and final parameters.
+    reference
+        File that the unsharded run writes and the ranks read.
+    write_reference
+        True for the unsharded run.
+    """
+
+    kind: str
+    bundle: Path
+    reference: Path
+    write_reference: bool
+    steps: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankResult:
+    """One rank's answer: relative errors by name (the loss as `loss`), and the collectives that it executed."""
+
+    errors: tuple[tuple[str, float], ...]
+    collectives: tuple[tuple[str, tuple[str, ...], int, int], ...]
+
+
+def enter(rank: int, world: int, store: str, timeout: float, pipe: Connection) -> None:
+    """Start a rank's process: torch is loaded here, and not in the process that asks."""
+    from .worker import serve
+
+    serve(rank, world, store, timeout, pipe)

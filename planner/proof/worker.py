@@ -1,0 +1,103 @@
+"""What runs in a rank's process: import a bundle, run it, compare it with the unsharded model."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .job import Job, RankResult
+
+TINY_SHARE = 1e-6
+"""A gradient far smaller than all gradients together is compared on their scale times this."""
+
+
+def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -> None:
+    """Take jobs from a pipe until it closes; answer each with a `RankResult` or the error's text."""
+    torch.set_num_threads(1)
+    if world > 1:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{store}", rank=rank, world_size=world, timeout=timedelta(seconds=timeout)
+        )
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            break
+        try:
+            pipe.send(run(job))
+        except Exception as problem:  # noqa: BLE001 - whatever the bundle does wrong is the answer
+            pipe.send(f"{type(problem).__name__}: {problem}")
+
+
+def run(job: Job) -> RankResult:
+    """Run one job in this process."""
+    train = _import_bundle(job.bundle)
+    trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
+    mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
+    try:
+        model = train.MODEL(mesh).double()
+        parameters.initialise(model, mesh, seed=job.seed, std=0.1)
+        if job.kind == "gradients":
+            mesh.log = []
+            batch = _batch(train.SETTINGS, job)
+            losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
+            tensors = {name: p.grad for name, p in model.named_parameters()}
+        else:
+            losses = list(
+                trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed)
+            )
+            tensors = {name: p.detach() for name, p in model.named_parameters()}
+        found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
+        if job.write_reference:
+            torch.save(found, job.reference)
+            return RankResult(errors=(), collectives=())
+        return RankResult(errors=_errors(found, job, model, mesh), collectives=tuple(mesh.log or ()))
+    finally:
+        mesh.close()
+
+
+def _batch(settings: Any, job: Job) -> tuple[torch.Tensor, torch.Tensor]:
+    batch: tuple[torch.Tensor, torch.Tensor] = sys.modules["parallel.data"].synthetic_batch(
+        0, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=job.seed
+    )
+    return batch
+
+
+def _errors(
+    found: dict[str, torch.Tensor | None], job: Job, model: torch.nn.Module, mesh: Any
+) -> tuple[tuple[str, float], ...]:
+    """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
+    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True)
+    specs = sys.modules["parallel.parameters"].specs_of(model)
+    shard = sys.modules["parallel.layout"].shard
+    whole = torch.cat([g.flatten() for name, g in reference.items() if name != "loss"]).norm()
+    errors = []
+    for name, tensor in found.items():
+        expected = reference[name]
+        scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
+        mine = expected if name == "loss" else shard(expected, specs[name][1], mesh)
+        error = float("inf") if tensor is None else (tensor - mine).norm().item() / scale
+        errors.append((name, error))
+    return tuple(errors)
+
+
+def _import_bundle(folder: Path) -> ModuleType:
+    """Import a bundle's `train` module, in place of another bundle's."""
+    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.invalidate_caches()
+        train = importlib.import_module("train")
+        importlib.import_module("parallel.data")
+    finally:
+        sys.path.remove(str(folder))
+    return train

@@ -1,0 +1,152 @@
+"""What sequences come out for the redistributions that people know."""
+
+from math import inf
+
+import pytest
+
+from planner.core.collective import Step
+from planner.core.layout import Layout
+from planner.core.mesh import DeviceMesh
+from planner.errors import LayoutError
+from planner.redistribution import plan_redistribution
+from tests.redistribution import prices
+from tests.redistribution.exhaustive import all_layouts, cheapest, graph, least_peak
+
+MESH = DeviceMesh.of({"dp": 4, "tp": 8})
+SHAPE = (64, 128, 256)
+
+# source | target | steps, where bytes and one latency a collective are what it costs
+ROWS = [
+    ("[dp, -, -]", "[dp, -, -]", ""),
+    ("[dp, -, -] +tp", "[dp, -, -]", "all_reduce over tp"),
+    ("[dp, -, -] +tp", "[dp, tp, -]", "reduce_scatter dim 1 over tp"),
+    ("[-, -, -] +dp·tp", "[-, -, -]", "all_reduce over dp·tp"),
+    ("[dp, tp, -]", "[dp, -, -]", "all_gather dim 1 over tp"),
+    ("[dp·tp, -, -]", "[-, -, -]", "all_gather dim 0 over dp·tp"),
+    ("[dp·tp, -, -]", "[dp, -, -]", "all_gather dim 0 over tp"),
+    ("[dp, tp, -]", "[dp, -, tp]", "all_to_all dim 1→2 over tp"),
+    ("[dp·tp, -, -]", "[-, dp·tp, -]", "all_to_all dim 0→1 over dp·tp"),
+    ("[dp·tp, -, -]", "[tp·dp, -, -]", "exchange over dp·tp"),
+    ("[dp, -, -]", "[tp, -, -]", "exchange over dp·tp"),
+    ("[tp, -, -]", "[dp·tp, -, -]", "exchange over dp·tp"),
+    ("[-, -, -]", "[dp, tp, -]", "slice dim 1 over tp, then slice dim 0 over dp"),
+    ("[-, -, -]", "[dp·tp, -, -]", "slice dim 0 over dp·tp"),
+    ("[dp, -, -]", "[dp, -, -] +tp", "zero over tp"),
+    ("[dp, tp, -]", "[dp, -, -] +tp", "pad dim 1 over tp"),
+    ("[dp, -, -] +tp", "[dp, -, -] +tp", ""),
+    ("[-, dp, -] +tp", "[dp, -, -] +tp", "all_to_all dim 1→0 over dp"),
+    ("[dp, -, -] max(tp)", "[dp, -, -]", "all_reduce over tp"),
+    ("[dp, -, -] max(tp)", "[dp, tp, -]", "all_reduce over tp, then slice dim 1 over tp"),
+    ("[-, -, -] max(dp·tp)", "[-, -, -] max(dp)", "all_reduce over tp"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "steps"), ROWS)
+def test_known_sequences(source: str, target: str, steps: str) -> None:
+    plan = plan_redistribution(Layout.parse(source), Layout.parse(target), SHAPE, MESH, prices.launches(MESH))
+    assert ", then ".join(map(str, plan.steps)) == steps
+
+
+def test_one_all_reduce_also_where_its_halves_cost_the_same() -> None:
+    """P→R over one axis ties exactly with reduce-scatter and all-gather; fewer steps win."""
+    source, target = Layout.parse("[dp, -, -] +tp"), Layout.parse("[dp, -, -]")
+    for make in prices.PRICES:
+        plan = plan_redistribution(source, target, SHAPE, MESH, make(MESH))
+        assert [s.kind for s in plan.steps] == ["all_reduce"], make
+
+
+def test_an_idle_axis_makes_a_large_reduction_smaller() -> None:
+    source, target = Layout.parse("[-] +dp"), Layout.parse("[-]")
+    large = plan_redistribution(source, target, (2**26,), MESH, prices.nodes(MESH))
+    assert [s.kind for s in large.steps] == ["slice", "all_reduce", "all_gather"]
+    small = plan_redistribution(source, target, (64,), MESH, prices.nodes(MESH))
+    assert [s.kind for s in small.steps] == ["all_reduce"]
+
+
+def test_the_price_decides() -> None:
+    """A gather over two axes is one ring where launches count and two where rounds do."""
+    source, target = Layout.parse("[dp·tp, -, -]"), Layout.parse("[-, -, -]")
+    one = plan_redistribution(source, target, SHAPE, MESH, prices.launches(MESH))
+    two = plan_redistribution(source, target, SHAPE, MESH, prices.alpha_beta(MESH), peak_limit=False)
+    assert [s.axes for s in one.steps] == [("dp", "tp")]
+    assert [s.axes for s in two.steps] == [("tp",), ("dp",)]
+
+
+def test_the_peak_decides() -> None:
+    """The second of two gathers holds more than source and target, so it is left to an exchange."""
+    source, target = Layout.parse("[dp, tp, -]"), Layout.parse("[-, -, -]")
+    price = prices.alpha_beta(MESH)
+    held = plan_redistribution(source, target, SHAPE, MESH, price)
+    free = plan_redistribution(source, target, SHAPE, MESH, price, peak_limit=False)
+    room = source.local_elements(SHAPE, MESH) + target.local_elements(SHAPE, MESH)
+    assert held.peak_elements <= room < free.peak_elements
+    assert [s.kind for s in free.steps] == ["all_gather", "all_gather"]
+
+
+def test_axes_of_size_one_move_nothing() -> None:
+    mesh = DeviceMesh.of({"one": 1, "tp": 2})
+    source, target = Layout.parse("[one·tp, -]"), Layout.parse("[-, one]")
+    plan = plan_redistribution(source, target, (4, 4), mesh, prices.alpha_beta(mesh))
+    assert (plan.source, plan.target) == (source, target)
+    assert [str(s) for s in plan.steps] == ["all_gather dim 0 over tp"]
+    plan = plan_redistribution(Layout.parse("[-, -] +one"), target, (4, 4), mesh, prices.alpha_beta(mesh))
+    assert plan.steps == ()
+
+
+def test_the_price_is_asked_once_for_equal_steps() -> None:
+    asked: list[tuple[object, ...]] = []
+    plain = prices.alpha_beta(MESH)
+
+    def price(step: Step) -> float:
+        if step.kind != "exchange":
+            asked.append((step.kind, step.axes, step.source_elements, step.target_elements))
+        return plain(step)
+
+    plan_redistribution(Layout.parse("[tp, -, -] +dp"), Layout.parse("[-, tp, -]"), SHAPE, MESH, price)
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "shape", "code"),
+    [
+        ("[dp]", "[tp]", (12,), "layout.uneven-unsupported"),
+        ("[dp]", "[tp]", (8, 8), "layout.rank-mismatch"),
+        ("[dp]", "[x]", (8,), "mesh.axis-unknown"),
+        ("[-] +x", "[-]", (8,), "mesh.axis-unknown"),
+        ("[-]", "[-] max(tp)", (8,), "redistribution.unreachable"),
+        ("[-] +tp", "[-] max(tp)", (8,), "redistribution.unreachable"),
+    ],
+)
+def test_refusals(source: str, target: str, shape: tuple[int, ...], code: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        plan_redistribution(Layout.parse(source), Layout.parse(target), shape, MESH, prices.alpha_beta(MESH))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("make", prices.PRICES)
+@pytest.mark.parametrize(
+    ("sizes", "shape"),
+    [
+        ({"a": 2, "b": 2}, (4, 4)),
+        ({"a": 2, "b": 3}, (6, 12)),
+        ({"a": 4, "b": 2}, (8, 4)),  # dim 1 can't take both axes
+    ],
+)
+def test_no_sequence_is_cheaper(make, sizes: dict[str, int], shape: tuple[int, ...]) -> None:  # type: ignore[no-untyped-def]
+    """All pairs of layouts, with and without a limit, against trying everything."""
+    mesh = DeviceMesh.of(sizes)
+    price = make(mesh)
+    nodes = all_layouts(mesh, shape)
+    edges = graph(nodes, shape, mesh, price)
+    for source in nodes:
+        room = {x: source.local_elements(shape, mesh) + x.local_elements(shape, mesh) for x in nodes}
+        found = {limit: cheapest(edges, source, limit, 5) for limit in {*room.values(), inf}}
+        for target in nodes:
+            best = found[room[target]].get(target)
+            if best is None:
+                peak = least_peak(edges, source, target, 5)
+                best = cheapest(edges, source, peak, 5)[target]
+            plan = plan_redistribution(source, target, shape, mesh, price)
+            assert sum(map(price, plan.steps)) == pytest.approx(best, abs=1e-10), plan
+            free = plan_redistribution(source, target, shape, mesh, price, peak_limit=False)
+            assert sum(map(price, free.steps)) == pytest.approx(found[inf][target], abs=1e-10), free
