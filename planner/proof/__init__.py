@@ -1,8 +1,8 @@
 """Prove a plan: run the code that it exports on ranks and compare it with the unsharded model.
 
 The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of
-every parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported without
-sharding and run in one process. The collectives that ran are compared with the planned ones.
+every parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported
+without sharding and run in one process. The collectives that ran are compared with the planned ones.
 """
 
 from __future__ import annotations

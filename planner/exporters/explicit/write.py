@@ -107,8 +107,8 @@ class Writer:
     def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
         if isinstance(item, Call):
             child = item.body.module.rpartition(".")[2]
-            targets = ", ".join(names[key] for key in item.defines)
-            yield f"{targets} = self.{child}({', '.join(names[key] for key in item.uses)})"
+            made, taken = (", ".join(names[key] for key in keys) for keys in (item.defines, item.uses))
+            yield f"{made} = self.{child}({taken})"
             return
         arguments = [self._argument(a, names, module) for a in item.arguments]
         targets = [names[key] for key in item.defines]
