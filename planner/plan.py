@@ -72,7 +72,7 @@ class Plan:
         return Plan(
             graph=graph,
             decisions=Decisions(
-                cluster=cluster, mesh=mesh, global_batch=global_batch, seq=seq, microbatches=microbatches,
+                cluster=cluster, mesh=_mesh(mesh), global_batch=global_batch, seq=seq, microbatches=microbatches,
                 precision=precision,
             ),
         )  # fmt: skip

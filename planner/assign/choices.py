@@ -15,8 +15,8 @@ def choices(
 ) -> tuple[Choice, ...]:
     """Return a choice for every factor and axis.
 
-    Clicking an axis that is on the factor takes it off; else it joins the factor as its minor axis, and leaves the factor
-    where it was.
+    Clicking an axis that is on the factor takes it off; else it joins the factor as its minor axis, and leaves the
+    factor where it was.
     """
     return tuple(
         _choice(rule, strategy, sizes, mesh, subject, factor, axis) for factor in rule.factors for axis in mesh.names
