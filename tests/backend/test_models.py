@@ -115,6 +115,6 @@ def test_a_model_is_never_read_from_a_file(client: Caller, name: str, tmp_path: 
                 "mesh": [{"name": "tp", "size": 8}],
                 "global_batch": 8,
                 "seq": 8,
-            },  # fmt: skip
+            },
         )
         client.problem(answer, 422, "model.unknown-name")
