@@ -96,4 +96,4 @@ def _load_file(path: Path) -> ModelGraph:
         ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return load_hf_config(text, name or file.stem)
+    return build_decoder(read_config(text, repr(str(file))), name or file.stem)
