@@ -141,4 +141,3 @@ def _data_ranks(plan: Plan) -> int:
     """Return into how many parts the plan cuts a batch, so that each gets one sequence."""
     mesh = plan.decisions.mesh
     return max((mesh.size_of(d.axes) for d in plan.decisions.factors if d.factor == "batch"), default=1)
-

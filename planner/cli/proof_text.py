@@ -18,12 +18,11 @@ def proof_text(proof: Proof, *, training: bool) -> str:
         Whether steps of training were compared instead of one step's gradients.
     """
     compared = "parameter after training" if training else "gradient of"
-    rows = [
-        (row.name, f"{row.error:.1e}", f"{row.rank}", "ok" if row.ok else "WRONG") for row in proof.rows
-    ]
+    rows = [(row.name, f"{row.error:.1e}", f"{row.rank}", "ok" if row.ok else "WRONG") for row in proof.rows]
     verdict = "PROVEN" if proof.ok else "NOT PROVEN"
     lines = [
-        f"{heading(verdict)}  on {proof.mesh.device_count} ranks ({proof.mesh}) in float64, errors up to {TOLERANCE:g} allowed",
+        f"{heading(verdict)}  on {proof.mesh.device_count} ranks ({proof.mesh}), at reduced sizes, in float64; "
+        f"relative errors up to {TOLERANCE:g} pass",
         "",
     ]
     if rows:
@@ -31,7 +30,7 @@ def proof_text(proof: Proof, *, training: bool) -> str:
         lines.append("")
     lines += [f"failed: {' '.join(failure.split())}" for failure in proof.failures]
     lines += _collectives(proof, training=training)
-    lines += [f"not covered: {note}" for note in proof.uncovered] or ["not covered: nothing"]
+    lines += [f"not covered: {note}" for note in proof.uncovered] or ["not covered: no collective of the plan"]
     return "\n".join(lines)
 
 

@@ -68,7 +68,9 @@ def _step_time(report: Report) -> list[str]:
             hidden = sum(r.seconds * r.count for r in chosen) - child.value
             # Sums in another order differ in the last digits.
             note += f"; {format_seconds(hidden)} hidden" if hidden > 1e-9 * total else ""
-        rows.append((_NAMES.get(child.name, child.name), format_seconds(child.value), f"{child.value / total:.0%}", note))
+        rows.append(
+            (_NAMES.get(child.name, child.name), format_seconds(child.value), f"{child.value / total:.0%}", note)
+        )
     return [
         f"{heading('step time')}  {format_seconds(total)}",
         f"  between {format_seconds(low)} with everything hidden that can be, and {format_seconds(high)} with nothing",

@@ -18,7 +18,9 @@ def columns(rows: Iterable[Sequence[str]], align: str) -> list[str]:
     """
     listed = list(rows)
     widths = column_widths(listed)
-    return [GAP.join(f"{cell:{a}{w}}" for cell, a, w in zip(row, align, widths, strict=True)).rstrip() for row in listed]
+    return [
+        GAP.join(f"{cell:{a}{w}}" for cell, a, w in zip(row, align, widths, strict=True)).rstrip() for row in listed
+    ]
 
 
 def folded(lines: Iterable[str], width: int | None) -> list[str]:
