@@ -68,7 +68,8 @@ def plan_redistribution(
     mesh.size_of(source.used | target.used)
     before, after = source.normal(mesh), target.normal(mesh)
     path: tuple[Move, ...]
-    if before.partial == after.partial and refines(before.dims, after.dims):
+    alike = (before.partial, before.reduce) == (after.partial, after.reduce)
+    if alike and refines(before.dims, after.dims):
         path = _slices(before, after, mesh)
     else:
         search = _Search(before, shape, mesh, price, space(before, after, shape, mesh))
@@ -120,7 +121,7 @@ class _Search:
                 return _path(came, start, spot), kept_out
             if cost > best[spot]:
                 continue
-            for move in moves(self.space, state, elements):
+            for move in moves(self.space, state, elements, exchange=not viewed):
                 held = viewed or elements
                 view = move.kind == "slice" and move.state != goal
                 if held + move.elements > limit and not view:
