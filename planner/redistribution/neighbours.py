@@ -5,13 +5,14 @@ graph is what can't be part of a cheapest sequence where all links are alike (a 
 whole graph); where they differ, it costs little:
 
 - axes that source and target hold alike on the major side of a dim stay there;
-- axes that neither layout uses are touched only when a Partial is left, by slices before the first
-  reduction, which they make smaller;
+- axes that neither layout uses are touched only when partial axes change, by slices before the first
+  change, which they make smaller;
 - of several dims that hold what they held and will hold, only the first takes axes: since no price
   depends on the dim, the others are alike;
-- a value becomes partial over an axis that is not partial in the target only by pad, and only if
-  it is partial already: one reduction may then do for two steps;
-- an exchange leads to the target, or to where only zero or pad is missing; it is no edge from where
+- nothing is padded where source and target are not partial; zero is for axes that are partial in the
+  target;
+- an exchange leads to the target, or to where only zero or one pad is missing (so a target that is
+  partial over two more axes can cost more than it has to); it is no edge from where
   one gather or all-to-all or nothing but slices lead there too, nor after a slice, without which it
   would receive no more.
 """
@@ -79,7 +80,7 @@ def state_of(layout: Layout) -> State:
 
 def space(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Space:
     """Return the search space between two layouts without axes of size 1."""
-    leaves_partial = not set(source.partial) <= set(target.partial)
+    same_partial = source.partial == target.partial
     used = source.used | target.used
     fixed = tuple(_common(a, b) for a, b in zip(source.dims, target.dims, strict=True))
     rooms = [size // mesh.size_of(axes[:common]) for size, axes, common in zip(shape, target.dims, fixed, strict=True)]
@@ -89,7 +90,7 @@ def space(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMe
         target=state_of(target),
         source_partial=source.partial,
         active=tuple(a for a, n in mesh.axes if n > 1 and a in used),
-        idle=tuple(a for a, n in mesh.axes if n > 1 and a not in used and leaves_partial),
+        idle=tuple(a for a, n in mesh.axes if n > 1 and a not in used and not same_partial),
         fixed=fixed,
         # A dim that all devices together divide has room for any axes.
         likeness=tuple(0 if room % mesh.device_count == 0 else room for room in rooms),
@@ -138,7 +139,7 @@ def _gathers(space: Space, state: State, elements: int, room: Rooms) -> Iterator
                 if to_dim != dim:
                     after = (moved, partial, reduce)
                     yield Move("all_to_all", axes, dim, to_dim, after, elements)
-            if reduce == "sum" and (partial or set(axes) <= set(space.target[1])):
+            if reduce == "sum" and (space.source_partial or space.target[1]):
                 after = (without, tuple(sorted((*partial, *axes))), "sum")
                 yield Move("pad", axes, dim, -1, after, elements * count)
 

@@ -67,11 +67,8 @@ def plan_redistribution(
     limit = source.local_elements(shape, mesh) + target.local_elements(shape, mesh)
     mesh.size_of(source.used | target.used)
     before, after = source.normal(mesh), target.normal(mesh)
-    path: tuple[Move, ...]
-    alike = (before.partial, before.reduce) == (after.partial, after.reduce)
-    if alike and refines(before.dims, after.dims):
-        path = _slices(before, after, mesh)
-    else:
+    path = _local(before, after, mesh)
+    if path is None:
         search = _Search(before, shape, mesh, price, space(before, after, shape, mesh))
         path = search.cheapest(limit if peak_limit else inf)
     steps = _steps(path, before, shape, mesh)
@@ -157,15 +154,28 @@ def _path(came: dict[Spot, tuple[Spot, Move]], start: Spot, goal: Spot) -> tuple
     return tuple(reversed(path))
 
 
-def _slices(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...]:
-    """Return the slices to a layout that refines the source, those into most parts first."""
-    added = [
-        (dim, after[len(before) :])
-        for dim, (before, after) in enumerate(zip(source.dims, target.dims, strict=True))
-        if len(after) > len(before)
-    ]
-    added.sort(key=lambda item: -mesh.size_of(item[1]))
-    return tuple(Move("slice", axes, dim, -1, state_of(target), 0) for dim, axes in added)
+def _local(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...] | None:
+    """Return the path where slices alone, or zero alone, lead to the target; None elsewhere.
+
+    The slices into most parts come first, since they leave least for the others to copy.
+    """
+    state = state_of(target)
+    if (source.partial, source.reduce) == (target.partial, target.reduce):
+        if not refines(source.dims, target.dims):
+            return None
+        added = [
+            (dim, after[len(before) :])
+            for dim, (before, after) in enumerate(zip(source.dims, target.dims, strict=True))
+            if len(after) > len(before)
+        ]
+        added.sort(key=lambda item: -mesh.size_of(item[1]))
+        return tuple(Move("slice", axes, dim, -1, state, 0) for dim, axes in added)
+    missing = tuple(a for a in mesh.names if a in target.partial and a not in source.used)
+    if source.dims != target.dims or source.reduce != "sum" or target.reduce != "sum":
+        return None
+    if set(target.partial) != {*source.partial, *missing}:
+        return None
+    return (Move("zero", missing, -1, -1, state, 0),)
 
 
 def _steps(path: tuple[Move, ...], layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...]:
