@@ -29,10 +29,9 @@ Price = Callable[[Step], float]
 """Seconds that a step takes. Except for an exchange, it must depend on nothing but the kind, the
 axes and the local sizes in elements: it is asked once for these."""
 
-# What a step costs above its price: enough to decide between equal prices in spite of rounding, for
-# fewer steps and for the collective with a name; a picosecond is far below any real difference.
+# What a step costs above its price: it decides equal prices for fewer steps in spite of rounding, and
+# a picosecond is far below any real difference.
 TICK = 1e-12
-EXCHANGE_TICK = 1.5e-12
 
 
 def plan_redistribution(
@@ -45,8 +44,8 @@ def plan_redistribution(
 ) -> Redistribution:
     """Return the cheapest sequence of collectives from `source` to `target`.
 
-    Equal prices are decided for fewer steps, then for a named collective over an exchange, then for
-    lower dims and the order of axes in the mesh.
+    Equal prices are decided for fewer steps, then for lower dims and the order of axes in the mesh. An
+    exchange stands for no move that a named collective makes too.
 
     Parameters
     ----------
@@ -141,8 +140,7 @@ class _Search:
         found = self.prices.get(key)
         if found is None:
             step = _step(move, Layout(*state), self.shape, self.mesh)
-            tick = EXCHANGE_TICK if move.kind == "exchange" else TICK
-            found = self.prices[key] = self.price(step) + tick
+            found = self.prices[key] = self.price(step) + TICK
         return found
 
 

@@ -58,6 +58,25 @@ def test_one_all_reduce_also_where_its_halves_cost_the_same() -> None:
         assert [s.kind for s in plan.steps] == ["all_reduce"], make
 
 
+@pytest.mark.parametrize("sizes", [(3, 7), (5, 6), (7, 3), (4, 9), (6, 11)])
+def test_one_all_reduce_also_where_rounding_favours_its_parts(sizes: tuple[int, int]) -> None:
+    mesh = DeviceMesh.of({"dp": sizes[0], "tp": sizes[1]})
+    source, target = Layout.parse("[-, -] +dp·tp"), Layout.parse("[-, -]")
+    for rows in range(1, 20):
+        shape = (mesh.device_count * rows, 5)
+        plan = plan_redistribution(source, target, shape, mesh, prices.bandwidth(mesh))
+        assert ", ".join(map(str, plan.steps)) == "all_reduce over dp·tp"
+
+
+def test_a_dim_without_room_is_passed_over() -> None:
+    source, target = Layout.parse("[-, -] +dp·tp"), Layout.parse("[-, -]")
+    price = prices.alpha_beta(MESH)
+    wide = plan_redistribution(source, target, (1, 2**20), MESH, price)
+    tall = plan_redistribution(source, target, (2**20, 1), MESH, price)
+    assert [s.kind for s in wide.steps] == ["reduce_scatter", "all_reduce", "all_gather"]
+    assert sum(map(price, wide.steps)) == pytest.approx(sum(map(price, tall.steps)))
+
+
 def test_an_idle_axis_makes_a_large_reduction_smaller() -> None:
     source, target = Layout.parse("[-] +dp"), Layout.parse("[-]")
     large = plan_redistribution(source, target, (2**26,), MESH, prices.nodes(MESH))
