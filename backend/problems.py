@@ -21,8 +21,6 @@ def problem(status: HTTPStatus, detail: str) -> JSONResponse:
 def answer_http_error(request: Request, error: Exception) -> JSONResponse:
     """Turn an HTTP error of the framework into a problem document."""
     assert isinstance(error, HTTPException)
-    response = problem(
-        HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}"
-    )
+    response = problem(HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}")
     response.headers.update(error.headers or {})
     return response

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from ..core.assignment import AssignedNode, Assembly, Assignment, ParameterLayout, Symbols
+from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
 from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
@@ -21,7 +22,7 @@ from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS
 from .follow import follow
 from .parameter import parameter_layout
-from .target import EVERYWHERE, Span, span
+from .target import EVERYWHERE, Span, covers, span
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -88,11 +89,10 @@ class _Work:
         carried = [outer[name].adjoint for name in repeat.operands[:carried_count]]
         captured = repeat.block.inputs[carried_count:]
         captured_layouts = {
-            value.name: outer[name]
-            for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
+            value.name: outer[name] for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
         }
         operands = list(repeat.operands)
-        for index, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for index, (start, stop) in enumerate(pairwise(bounds)):
             for _ in range(4):
                 nodes, reads, made = self._block(repeat.block, carried, captured_layouts, start)
                 settled = [made[name].adjoint for name in repeat.block.outputs]
@@ -153,9 +153,9 @@ class _Work:
     def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
         pinned: dict[str, Axes] = {}
         for factor in self.decisions.factors:
-            if factor.factor in node.rule.factors and _covers(factor.target, node.name, layer):
+            if factor.factor in node.rule.factors and covers(factor.target, node.name, layer):
                 pinned[factor.factor] = factor.axes
-        kept = {k.axis: k.carriers for k in self.decisions.kept if _covers(k.target, node.name, layer)}
+        kept = {k.axis: k.carriers for k in self.decisions.kept if covers(k.target, node.name, layer)}
         return pinned, kept
 
     def _parameters(
@@ -164,7 +164,7 @@ class _Work:
         return tuple(
             parameter_layout(
                 p, reads.get(p.name, _whole(p.meta)),
-                [d for d in self.decisions.parameters if _covers(d.target, p.name, layer)],
+                [d for d in self.decisions.parameters if covers(d.target, p.name, layer)],
                 self.mesh, self.diagnostics,
             )
             for p in parameters
@@ -180,17 +180,12 @@ def _whole(meta: TensorMeta) -> Layout:
     return Layout.replicated(len(meta.shape))
 
 
-def _covers(target: str, name: str, layer: int) -> bool:
-    found = span(target, name)
-    return found is not None and found[0] <= layer < found[1]
-
-
 def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
     """Return where the runs of a repeat begin, and its end."""
     bounds = {0, repeat.count}
     names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
-    for decision in (*decisions.factors, *decisions.kept, *decisions.parameters):
-        found: set[Span] = {s for name in names if (s := span(decision.target, name)) is not None}
+    for target in decisions.targets:
+        found: set[Span] = {s for name in names if (s := span(target, name)) is not None}
         bounds |= {bound for pair in found - {EVERYWHERE} for bound in pair if 0 < bound < repeat.count}
     return sorted(bounds)
 

@@ -19,8 +19,9 @@ def follow(
 ) -> dict[str, Axes]:
     """Return axes for every factor: the pinned ones, and for the others what the operands bring, where it is legal.
 
-    Earlier operands win over later ones, pins over both. An arriving axis that can't stay (pinned elsewhere, factor blocked
-    or not divisible) is left to a redistribution. Partial sums are not followed: they are reduced before the node.
+    Earlier operands win over later ones, pins over both. An arriving axis that can't stay (pinned elsewhere, factor
+    blocked or not divisible) is left to a redistribution. Partial sums are not followed: they are reduced before
+    the node.
 
     Parameters
     ----------

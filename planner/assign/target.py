@@ -30,6 +30,12 @@ def span(target: str, name: str) -> Span | None:
     return None
 
 
+def covers(target: str, name: str, layer: int) -> bool:
+    """Return whether `target` names the template `name` in this layer."""
+    found = span(target, name)
+    return found is not None and found[0] <= layer < found[1]
+
+
 def _token(wanted: str, token: str) -> Span | None:
     if token == "*":
         if wanted == "*":

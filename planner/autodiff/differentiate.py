@@ -1,8 +1,8 @@
 """Give every value that needs a gradient its backward redistributions.
 
-A value's finished gradient has its *adjoint* layout (a parameter's: its gradient layout). Each reader hands back a *raw*
-gradient; readers with equal raw layouts are added first and share one redistribution. That all-gathers come back as
-reduce-scatters, that data parallelism all-reduces weights, are results of this and not code.
+A value's finished gradient has its *adjoint* layout (a parameter's: its gradient layout). Each reader hands back a
+*raw* gradient; readers with equal raw layouts are added first and share one redistribution. That all-gathers come back
+as reduce-scatters, that data parallelism all-reduces weights, are results of this and not code.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ class Repeat:
     count
         Number of iterations.
     block
-        One iteration. Its first `len(results)` inputs are *carried*: the outputs of an iteration are these inputs of the
-        next. Its further inputs are *captured*: the same outer value in every iteration.
+        One iteration. Its first `len(results)` inputs are *carried*: the outputs of an iteration are these inputs of
+        the next. Its further inputs are *captured*: the same outer value in every iteration.
     operands
         Outer values for the block's inputs: what is carried into the first iteration, then what is captured.
     results

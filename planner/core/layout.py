@@ -49,7 +49,8 @@ class Layout:
                 if axis in seen:
                     raise LayoutError(
                         "layout.axis-reused",
-                        f"Axis {axis!r} is used for {seen[axis]} and for {place}; an axis may be used once in a tensor.",
+                        f"Axis {axis!r} is used for {seen[axis]} and for {place}; "
+                        "an axis may be used once in a tensor.",
                         f"Take {axis!r} from {place} or use another axis there.",
                         subject=axis,
                     )

@@ -33,9 +33,7 @@ class DeviceMesh:
                     "mesh.axis-name", f"{name!r} is not a mesh axis name.", "Use letters, digits and _, as in tp0."
                 )
             if name in seen:
-                raise LayoutError(
-                    "mesh.axis-repeated", f"The mesh names axis {name!r} twice.", "Name each axis once."
-                )
+                raise LayoutError("mesh.axis-repeated", f"The mesh names axis {name!r} twice.", "Name each axis once.")
             if size < 1:
                 raise LayoutError(
                     "mesh.axis-size", f"Mesh axis {name!r} has size {size}.", "Give a size of at least 1."

@@ -84,6 +84,15 @@ class Decisions:
     kept: tuple[KeepDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of all decisions."""
+        return (
+            *(d.target for d in self.factors),
+            *(d.target for d in self.kept),
+            *(d.target for d in self.parameters),
+        )
+
     def rename_axis(self, replaced: str, parts: Axes, mesh: DeviceMesh) -> Decisions:
         """Return the decisions on a finer mesh, with `replaced` written as `parts` everywhere."""
 
@@ -124,5 +133,3 @@ class Preset:
     factors: tuple[FactorDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
     align: tuple[tuple[str, str], ...] = ()
-
-

@@ -84,8 +84,7 @@ class ShardingRule:
         operands = tuple(_tensor(part) for part in left.split(",")) if left else ()
         results = tuple(_tensor(part) for part in right.split(","))
         positions = tuple(
-            tuple(names.index(name.strip()) for name in term.split("*"))
-            for term in (terms.split("+") if terms else [])
+            tuple(names.index(name.strip()) for name in term.split("*")) for term in (terms.split("+") if terms else [])
         )
         return ShardingRule(
             operands=operands,

@@ -126,7 +126,7 @@ def _problems(
 def _merged_dims(
     rule: ShardingRule, strategy: ShardStrategy, sizes: Mapping[str, int], mesh: DeviceMesh, subject: str
 ) -> Iterator[Diagnostic]:
-    """A minor factor of a merged dim may be sharded only where the major ones are down to extent 1.
+    """Refuse to shard a minor factor of a merged dim unless the major ones are down to extent 1.
 
     Otherwise the shards have the right shape and silently wrong contents (boxes, not divisibility, decide).
     """

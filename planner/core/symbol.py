@@ -48,9 +48,7 @@ class Polynomial:
     def __str__(self) -> str:
         if not self.terms:
             return "0"
-        return " + ".join(
-            "·".join(([str(c)] if c != 1 or not m else []) + list(m)) for m, c in self.terms
-        )
+        return " + ".join("·".join(([str(c)] if c != 1 or not m else []) + list(m)) for m, c in self.terms)
 
 
 Size = int | Polynomial

@@ -25,7 +25,8 @@ Sources: rings and halving-doubling: Thakur, Rabenseifner, Gropp 2005, "Optimiza
 Operations in MPICH", sections 4.1–4.5. Their bandwidth bound: Patarasuk, Yuan 2009, "Bandwidth optimal all-reduce
 algorithms for clusters of workstations". Bytes per collective and "bus bandwidth": NVIDIA nccl-tests, PERFORMANCE.md.
 Tree of gathers: Jeaugey 2025, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
-arXiv:2506.20252. Hop latencies, rings over adapters, trees over nodes, reduction in the switch (NVLS): NCCL `tuning.cc`.
+arXiv:2506.20252. Hop latencies, rings over adapters, trees over nodes, reduction in the switch (NVLS): NCCL's
+`tuning.cc`.
 """
 
 from __future__ import annotations

@@ -123,11 +123,10 @@ def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Where the parameters of a scope lie, and under which name a value that goes from layer to layer is kept."""
+    """Where the parameters of a scope lie, and what it reads from outside, by inner name."""
 
     storage: dict[str, Layout]
     regather: frozenset[str]
-    alias: dict[str, str]
     outer: dict[str, str]
 
 
@@ -140,8 +139,6 @@ def _stored(training: TrainingGraph) -> tuple[_Stored, ...]:
             _Stored(
                 storage={p.parameter.name: p.storage.normal(mesh) for p in assembly.parameters},
                 regather=frozenset(p.parameter.name for p in assembly.parameters if p.regather),
-                # A layer's output is the next layer's input: one tensor.
-                alias={output: name for name, output in assembly.carried},
                 outer=dict(captured(assembly)),
             )
         )
@@ -156,7 +153,7 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
     for work in works:
         here = stored[work.scope]
         for tensor in work.saved:
-            name = here.alias.get(tensor.name, tensor.name)
+            name = tensor.name
             # All layers of a run read the same captured tensor.
             scope, name, count = (0, here.outer[name], 1) if name in here.outer else (work.scope, name, work.count)
             if (scope, name, tensor.layout) in seen:

@@ -10,7 +10,15 @@ from .definition import Local, OpDef
 from .elementwise import ADD, SWIGLU
 from .embedding import EMBEDDING
 from .loss import (
-    COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, ROW_MAX, SUM_EXP, SUM_TOKENS, TOKEN_LOSS,
+    COUNT_TARGETS,
+    CROSS_ENTROPY,
+    DIVIDE,
+    LOG_LOSS,
+    PICK_TARGET,
+    ROW_MAX,
+    SUM_EXP,
+    SUM_TOKENS,
+    TOKEN_LOSS,
 )  # fmt: skip
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE

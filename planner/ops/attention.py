@@ -32,8 +32,9 @@ def _table_torch(local: Local) -> str:
             f", scaling=({local.attribute('rope_factor')!r}, {local.attribute('rope_low_frequency')!r}, "
             f"{local.attribute('rope_high_frequency')!r}, {local.attribute('rope_original_length')!r})"
         )
+    size, width, theta = local.sizes["seq"], local.attribute("head_dim"), local.attribute("theta")
     first = local.start.get("seq", "0")
-    return f"ops.rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {local.attribute('theta')!r}, first={first}{scaling}, device=mesh.device)"
+    return f"ops.rotary_table({size}, {width}, {theta!r}, first={first}{scaling}, device=mesh.device)"
 
 
 def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:

@@ -15,15 +15,11 @@ def _line(operands: tuple[TensorMeta, ...]) -> str:
 
 
 def _add_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    return ShardingRule.parse(
-        _line(operands), shapes=shapes_of(operands + results), names=("x", "y"), terms="x + y"
-    )
+    return ShardingRule.parse(_line(operands), shapes=shapes_of(operands + results), names=("x", "y"), terms="x + y")
 
 
 def _swiglu_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    return ShardingRule.parse(
-        _line(operands), shapes=shapes_of(operands + results), names=("gate", "up"), terms="up"
-    )
+    return ShardingRule.parse(_line(operands), shapes=shapes_of(operands + results), names=("gate", "up"), terms="up")
 
 
 ADD = OpDef(

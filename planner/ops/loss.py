@@ -1,8 +1,8 @@
 """Cross-entropy over the vocabulary, averaged over the targets that are not ignored.
 
-The operator that people edit is `cross_entropy`; it is defined by parts, since the number of valid targets is a partial
-sum over all data axes that must be whole *before* the division, and a sharded vocabulary needs the maximum and the sum of
-exponentials across its shards (`docs/concepts/rules.md`).
+The operator that people edit is `cross_entropy`; it is defined by parts, since the number of valid targets is a
+partial sum over all data axes that must be whole *before* the division, and a sharded vocabulary needs the maximum and
+the sum of exponentials across its shards (`docs/concepts/rules.md`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Prove a plan: run the code that it exports on ranks and compare it with the unsharded model.
 
-The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of every
-parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported without
-sharding and run in one process. The collectives that ran are compared with the planned ones.
+The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of
+every parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported
+without sharding and run in one process. The collectives that ran are compared with the planned ones.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
-from ..collectives import COLLECTIVES
 from ..errors import ProofError
 from ..plan import Plan
 from .job import Job, RankResult
@@ -108,9 +108,7 @@ def prove_bundle(
     rows = _rows(results)
     differences = () if failures or kind != "gradients" else _differences(planned(train(plan), plan), results)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
-    return Proof(
-        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=()
-    )
+    return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
 def planned(training: TrainingGraph, plan: Plan) -> Counts:
@@ -171,4 +169,3 @@ def _need_torch() -> None:
             "proof.torch-missing", "Proving runs the exported code, and PyTorch is not installed.",
             "Install it with: pip install 'shardwright[torch]'.",
         )  # fmt: skip
-

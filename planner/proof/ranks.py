@@ -59,8 +59,7 @@ class Ranks:
             ready = wait(missing, min(left, 3.0) if any(isinstance(a, str) for a in answers.values()) else left)
             if not ready:
                 break
-            for pipe in ready:
-                index = self._pipes.index(pipe)  # type: ignore[arg-type]
+            for index in [i for i, pipe in enumerate(self._pipes) if pipe in ready]:
                 try:
                     answers[index] = self._pipes[index].recv()
                 except EOFError:
@@ -71,7 +70,8 @@ class Ranks:
             self.stop()
         if not answers or (len(answers) < self.world and not any(isinstance(a, str) for a in answers.values())):
             raise ProofError(
-                "proof.timeout", f"{self.world - len(answers)} of {self.world} ranks gave no answer in {self.timeout:g} s.",
+                "proof.timeout", f"{self.world - len(answers)} of {self.world} ranks gave no answer "
+                f"in {self.timeout:g} s.",
                 "They wait for each other in a collective, or the model is too large to prove here.",
             )  # fmt: skip
         return tuple(answers.get(i, "no answer after another rank failed") for i in range(self.world))
@@ -97,9 +97,7 @@ class Ranks:
         store = Path(self._folder.name) / "store"
         for rank in range(self.world):
             mine, its = context.Pipe()
-            process = context.Process(
-                target=enter, args=(rank, self.world, str(store), self.timeout, its), daemon=True
-            )
+            process = context.Process(target=enter, args=(rank, self.world, str(store), self.timeout, its), daemon=True)
             process.start()
             its.close()
             self._processes.append(process)

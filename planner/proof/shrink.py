@@ -24,8 +24,8 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     Raises
     ------
     ProofError
-        `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no small sizes
-        are legal.
+        `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no
+        small sizes are legal.
     """
     mesh = _small_mesh(plan.decisions.mesh, largest_world)
     ranks = mesh.device_count
@@ -139,8 +139,7 @@ def _sizes(plan: Plan) -> list[tuple[int, int, int]]:
 
 def _layers(plan: Plan) -> int:
     """Return two layers, or as many as the decisions tell apart."""
-    decisions = plan.decisions
-    targets = [d.target for d in (*decisions.factors, *decisions.kept, *decisions.parameters)]
-    numbers = [int(end) + 2 for t in targets for token in t.split(".") if (end := token.rpartition("-")[2]).isdigit()]
+    tokens = (token for target in plan.decisions.targets for token in target.split("."))
+    numbers = [int(end) + 2 for token in tokens if (end := token.rpartition("-")[2]).isdigit()]
     count = min((repeat.count for repeat in plan.graph.root.repeats), default=inf)
     return int(min(count, max([2, *numbers])))

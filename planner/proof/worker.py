@@ -33,7 +33,7 @@ def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -
             break
         try:
             pipe.send(run(job))
-        except Exception as problem:  # noqa: BLE001 - whatever the bundle does wrong is the answer
+        except Exception as problem:
             pipe.send(f"{type(problem).__name__}: {problem}")
 
 
@@ -51,9 +51,7 @@ def run(job: Job) -> RankResult:
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
             tensors = {name: p.grad for name, p in model.named_parameters()}
         else:
-            losses = list(
-                trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed)
-            )
+            losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
             tensors = {name: p.detach() for name, p in model.named_parameters()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
         if job.write_reference:

@@ -32,9 +32,7 @@ def distribute(assignment: Assignment, plan_edge: PlanEdge) -> ShardedGraph:
     return ShardedGraph(assignment=assignment, scopes=tuple(scopes))
 
 
-def _values(
-    assignment: Assignment, assembly: Assembly
-) -> Iterable[tuple[str, str, TensorMeta, Layout, bool]]:
+def _values(assignment: Assignment, assembly: Assembly) -> Iterable[tuple[str, str, TensorMeta, Layout, bool]]:
     """Yield name, kind, meta, layout and regather of every value that a scope makes, inputs and parameters first."""
     kind = "carry" if assembly.name else "input"
     yield from ((name, kind, meta, layout, False) for name, meta, layout in assembly.inputs)

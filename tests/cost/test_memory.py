@@ -136,3 +136,42 @@ def test_readers_in_different_layouts_save_a_copy_each():
     assert saved["x"].note.startswith("[-, -, tp]")
     assert saved["x"].nbytes == 4 * 8 * WIDTH // 2 * 2
     assert saved["x"].count == LAYERS
+
+
+def llama(layers=2):
+    """A small Llama: q, k and v read one value, and all layers read one table of rotary angles."""
+    import json
+
+    fields = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "num_hidden_layers": layers, "vocab_size": 128, "rms_norm_eps": 1e-5,
+              "rope_theta": 10000.0, "max_position_embeddings": 128, "tie_word_embeddings": False,
+              "hidden_act": "silu"}  # fmt: skip
+    return json.dumps(fields)
+
+
+@pytest.fixture
+def llama_saved(tmp_path):
+    from planner.compose import train
+    from planner.importers import load_model
+    from planner.plan import Plan
+
+    def saved(layers):
+        file = tmp_path / "config.json"
+        file.write_text(llama(layers))
+        plan = Plan.new(load_model(str(file)), cluster="1x1-h100-sxm", mesh={"dp": 1}, global_batch=2, seq=16)
+        priced = price(train(plan), 1, PRECISIONS["bf16"], H100)
+        return [t for t in priced.held if t.item == "saved activations"]
+
+    return saved
+
+
+def test_readers_that_share_a_delivery_share_a_saved_tensor(llama_saved):
+    normed = [t for t in llama_saved(2) if t.name.endswith("input_layernorm")]
+    assert [(t.nbytes, t.count) for t in normed] == [(2 * 2 * 16 * 64, 2)]
+
+
+def test_what_all_layers_read_from_outside_is_saved_once(llama_saved):
+    def tables(layers):
+        return sorted((t.scope, t.total) for t in llama_saved(layers) if "rotary" in t.name and t.nbytes == 4 * 16 * 16)
+
+    assert tables(2) == tables(5) == [("", 4 * 16 * 16)] * 2

@@ -177,7 +177,6 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec)
     )
 
 
-
 def _vocab(training: TrainingGraph) -> int:
     """Return the width of the logits."""
     graph = training.assignment.graph

@@ -49,9 +49,7 @@ def fold(program: Program) -> Body:
     return _fold(top, program.statements, program.inputs, program.outputs)
 
 
-def _fold(
-    module: str, statements: tuple[Statement, ...], inputs: tuple[Key, ...], outputs: tuple[Key, ...]
-) -> Body:
+def _fold(module: str, statements: tuple[Statement, ...], inputs: tuple[Key, ...], outputs: tuple[Key, ...]) -> Body:
     lines: list[Statement | Call] = []
     seen: set[str] = set()
     position = 0

@@ -95,6 +95,7 @@ def owner(node: AssignedNode) -> str:
 
 
 def parent(module: str) -> str:
+    """Return the path above; empty for the topmost."""
     head, _, _ = module.rpartition(".")
     return head
 
@@ -216,9 +217,7 @@ def _insert_parameters(statements: list[Statement], fanouts: list[Fanout]) -> No
             place = next(i for i, s in enumerate(statements) if within(s.module, child))
         defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
         argument = ParameterUse(name=fanout.value)
-        statements.insert(
-            place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines)
-        )
+        statements.insert(place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines))
 
 
 def common(modules: list[str]) -> str:
@@ -233,6 +232,7 @@ def common(modules: list[str]) -> str:
 
 
 def within(module: str, ancestor: str) -> bool:
+    """Return whether a path is `ancestor` or lies below it."""
     return not ancestor or module == ancestor or module.startswith(f"{ancestor}.")
 
 

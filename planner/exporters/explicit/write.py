@@ -17,7 +17,6 @@ from .classes import Body, Call, uses
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
 
-
 _WIDTH = 108
 """Longest line of a statement before its indentation."""
 
@@ -108,16 +107,16 @@ class Writer:
     def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
         if isinstance(item, Call):
             child = item.body.module.rpartition(".")[2]
-            targets = ", ".join(names[key] for key in item.defines)
-            yield f"{targets} = self.{child}({', '.join(names[key] for key in item.uses)})"
+            made, taken = (", ".join(names[key] for key in keys) for keys in (item.defines, item.uses))
+            yield f"{made} = self.{child}({taken})"
             return
         arguments = [self._argument(a, names, module) for a in item.arguments]
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
             layouts = ", ".join(map(str, item.what.results))
-            line = f"{', '.join(targets)} = {text}"
-            yield from [f"{line}  # {layouts}"] if len(line + layouts) < _WIDTH else [f"# {layouts}", line]
+            code = f"{', '.join(targets)} = {text}"
+            yield from [f"{code}  # {layouts}"] if len(code + layouts) < _WIDTH else [f"# {layouts}", code]
         elif isinstance(item.what, Assembly):
             yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
         else:
@@ -156,9 +155,7 @@ class Writer:
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
         formed = groups(fanout)
-        steps = {
-            position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers
-        }
+        steps = {position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers}
         regather = fanout.regather and any(r.steps for r in steps.values())
         yield from self._comment(fanout)
         arguments = [source, "mesh"]

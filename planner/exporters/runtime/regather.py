@@ -47,7 +47,7 @@ def regathering() -> Iterator[None]:
         make = _makers.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
         if make is None:
             return tensor
-        return _Dropped(make, tensor.size(), tensor.stride(), tensor.storage_offset())
+        return _Dropped(make, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
 
     def unpack(kept: torch.Tensor | _Dropped) -> torch.Tensor:
         if isinstance(kept, torch.Tensor):

@@ -7,6 +7,7 @@ both directions are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ def fan_out(
     results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward)
     if regather:
         for steps, result in zip(forward, results, strict=True):
-            remember(result, lambda steps=steps: run(steps, value.detach(), mesh))
+            remember(result, partial(run, steps, value.detach(), mesh))
     return results
 
 

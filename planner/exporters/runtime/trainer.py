@@ -108,9 +108,7 @@ def main(build: Build, settings: Settings) -> None:
     try:
         model = build(mesh).to(getattr(torch, arguments.dtype))
         initialise(model, mesh, seed=arguments.seed)
-        losses = training(
-            model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed
-        )
+        losses = training(model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed)
         for step, loss in enumerate(losses):
             if mesh.rank == 0:
                 print(f"step {step} loss {loss.item():.12g}", flush=True)
