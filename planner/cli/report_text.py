@@ -59,18 +59,17 @@ def header(asked: Request) -> list[str]:
 def _step_time(report: Report) -> list[str]:
     total = report.step_time.value
     low, high = report.interval
+    # Sums in another order differ in the last digits: less than this is nothing.
+    noise = 1e-9 * total
     rows = []
     for child in report.step_time.children:
-        note = ""
+        value, note = child.value if child.value > noise else 0.0, ""
         if "communication" in child.name:
             chosen = [r for r in report.collectives if r.parameter == child.name.endswith("parameters")]
             note = _kinds(chosen)
-            hidden = sum(r.seconds * r.count for r in chosen) - child.value
-            # Sums in another order differ in the last digits.
-            note += f"; {format_seconds(hidden)} hidden" if hidden > 1e-9 * total else ""
-        rows.append(
-            (_NAMES.get(child.name, child.name), format_seconds(child.value), f"{child.value / total:.0%}", note)
-        )
+            hidden = sum(r.seconds * r.count for r in chosen) - value
+            note += f"; {format_seconds(hidden)} hidden" if hidden > noise else ""
+        rows.append((_NAMES.get(child.name, child.name), format_seconds(value), f"{value / total:.0%}", note))
     return [
         f"{heading('step time')}  {format_seconds(total)}",
         f"  between {format_seconds(low)} with everything hidden that can be, and {format_seconds(high)} with nothing",
