@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 from .program import Key
 
@@ -22,21 +23,27 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
         Names for values whose own does not say what they are.
     """
     chosen: dict[Key, str] = {}
-    taken = dict.fromkeys(("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out"), "")
+    reserved = ("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out")
+    taken: dict[str, object] = dict.fromkeys(reserved, "")
     for key in dict.fromkeys(keys):
         value, _ = key
         tokens = [t for t in re.split(r"\W+", preferred.get(value, value)) if t]
         suffix = f"_for_{_clean(readers[key])}" if key in readers else ""
+        # One of several forms has its name for itself; a value and its only form share one.
+        owner: object = key if key in readers else value
         start = 2 if tokens[-1] in {"weight", "bias"} or tokens[-1].isdigit() else 1
-        for count in range(start, len(tokens) + 1):
-            name = _clean("_".join(tokens[-count:])) + suffix
-            if taken.get(name, value) == value or count == len(tokens):
+        for length in range(start, len(tokens) + 1):
+            name = _clean("_".join(tokens[-length:])) + suffix
+            if taken.get(name, owner) == owner or length == len(tokens):
                 break
-        while taken.get(name, value) != value:
-            name += "_"
-        taken[name] = value
-        chosen[key] = name
+        chosen[key] = next(n for n in _numbered(name) if taken.get(n, owner) == owner)
+        taken[chosen[key]] = owner
     return chosen
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{i}" for i in count(2))
 
 
 def _clean(text: str) -> str:
