@@ -32,7 +32,7 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
         yield _broken("verify.reader-not-served", fanout, f"readers {served} of {len(fanout.readers)} are served")
     for delivery in fanout.forward:
         for position in delivery.readers:
-            if delivery.redistribution.target != fanout.readers[position].layout:
+            if delivery.redistribution.target.normal(mesh) != fanout.readers[position].layout.normal(mesh):
                 yield _broken("verify.reader-layout", fanout, f"{fanout.readers[position].node} gets another layout")
         yield from _folds(fanout, delivery.redistribution, mesh)
     giving = sorted(i for i, reader in enumerate(fanout.readers) if reader.raw is not None)
