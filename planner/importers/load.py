@@ -42,7 +42,8 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
     Raises
     ------
     ModelError
-        `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`, or what `read_config` raises.
+        `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
+        or what `read_config` raises.
 
     Examples
     --------

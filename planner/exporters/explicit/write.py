@@ -84,7 +84,8 @@ class Writer:
         for line in body.lines:
             keys += [*line.uses] if isinstance(line, Call) else [*uses([line])]
             keys += line.defines
-        for scope in self.training.scopes:
+        # Another run's values have the same names, and may have other forms.
+        for scope in (self.training.scopes[index] for index in sorted({0, self.scope})):
             for fanout in scope.fanouts:
                 formed = groups(fanout)
                 if len(formed) > 1:
