@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from .assign import assign
+from .assign import assign, choices, covers
 from .autodiff import differentiate
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
@@ -27,9 +27,11 @@ from .core.layout import Layout
 from .core.mesh import DeviceMesh
 from .core.report import Report
 from .core.tensor import DTYPE_BYTES
+from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
-from .cost import step_seconds
+from .cost import node_seconds, step_seconds
 from .document import read, write
+from .drawing import draw, node_choices
 from .errors import ExportError, PlannerError
 from .exporters import EXPORTERS
 from .hardware import cluster as cluster_named
@@ -41,8 +43,8 @@ from .redistribution import distribute, plan_redistribution
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "bundle", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan",
-    "shrunk_graph", "train",
+    "bundle", "choices_at", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan",
+    "shrunk_graph", "train", "view",
 ]  # fmt: skip
 
 
@@ -67,6 +69,21 @@ def train(plan: Plan) -> TrainingGraph:
 def evaluate(plan: Plan) -> Report:
     """Return step time, memory and collectives of the plan."""
     return price_training(train(plan), plan.decisions, plan.cluster)
+
+
+def view(plan: Plan) -> tuple[PlanView, Report]:
+    """Return the folded graph of the plan for drawing, and its report."""
+    training = train(plan)
+    report = price_training(training, plan.decisions, plan.cluster)
+    precision = precision_named(plan.decisions.precision)
+    seconds = node_seconds(training, precision, plan.cluster)
+    return draw(training, plan.decisions, precision, report, seconds, covers), report
+
+
+def choices_at(plan: Plan, node: str) -> tuple[Choice, ...]:
+    """Return what may be clicked at a node of the plan's view, by the node's id."""
+    mesh = plan.decisions.mesh
+    return node_choices(train(plan), node, lambda n, strategy, sizes: choices(n.rule, strategy, sizes, mesh, n.name))
 
 
 def bundle(plan: Plan, form: str = "explicit") -> dict[str, str]:

@@ -69,14 +69,10 @@ class Plan:
         global_batch, seq
             Sequences per optimizer step, tokens per sequence.
         """
-        if isinstance(mesh, str):
-            mesh = DeviceMesh.parse(mesh)
-        elif not isinstance(mesh, DeviceMesh):
-            mesh = DeviceMesh.of(mesh)
         return Plan(
             graph=graph,
             decisions=Decisions(
-                cluster=cluster, mesh=mesh, global_batch=global_batch, seq=seq, microbatches=microbatches,
+                cluster=cluster, mesh=_mesh(mesh), global_batch=global_batch, seq=seq, microbatches=microbatches,
                 precision=precision,
             ),
         )  # fmt: skip
@@ -93,6 +89,13 @@ class Plan:
         --------
         `plan.shard("layers.*.mlp.gate_proj", {"batch": ("dp",), "n": ("tp",)})`
         """
+        if not isinstance(factors, Mapping):
+            raise PlannerError(
+                "plan.strategy-tuple-unsupported",
+                f"{target}: strategies as counts per dim, such as {factors!r}, are not supported yet.",
+                'Name factors and axes, e.g. {"n": ("tp",)}.',
+                subject=target,
+            )
         added = []
         for factor, axes in factors.items():
             names = (axes,) if isinstance(axes, str) else tuple(axes)
@@ -100,6 +103,48 @@ class Plan:
                 self.decisions.mesh.size(axis)
             added.append(FactorDecision(target=target, factor=factor, axes=names))
         return self._with(factors=_replaced(self.decisions.factors, added))
+
+    def release(self, target: str, factor: str) -> Plan:
+        """Forget the decision on a factor: it follows the operands again."""
+        left = tuple(d for d in self.decisions.factors if (d.target, d.factor) != (target, factor))
+        return self._with(factors=left)
+
+    def clear(self) -> Plan:
+        """Forget all decisions on sharding; model, cluster, mesh and batch stay."""
+        return self._with(factors=(), kept=(), parameters=())
+
+    def on(self, *, cluster: str, mesh: Mapping[str, int] | DeviceMesh | str) -> Plan:
+        """Move the plan to another cluster and mesh; axes that the new mesh lacks are taken from the decisions."""
+        grid = _mesh(mesh)
+        known = set(grid.names)
+
+        def left(axes: Axes) -> Axes:
+            return tuple(axis for axis in axes if axis in known)
+
+        decisions = self.decisions
+        return replace(
+            self,
+            decisions=replace(
+                decisions,
+                cluster=cluster,
+                mesh=grid,
+                factors=tuple(replace(d, axes=left(d.axes)) for d in decisions.factors),
+                kept=tuple(k for k in decisions.kept if k.axis in known),
+                parameters=tuple(
+                    replace(p, axes=left(p.axes))
+                    for p in decisions.parameters
+                    if p.layout is None or p.layout.used <= known
+                ),
+            ),
+        )
+
+    def batch(self, *, global_batch: int, seq: int, microbatches: int) -> Plan:
+        """Change sequences per step, tokens per sequence and microbatches."""
+        return self._with(global_batch=global_batch, seq=seq, microbatches=microbatches)
+
+    def precise(self, precision: str) -> Plan:
+        """Change the precision."""
+        return self._with(precision=precision)
 
     def keep(self, target: str, axis: str, carriers: Iterable[int]) -> Plan:
         """Keep results of `target` Partial over `axis`; `carriers` are operand positions, one a term of its rule."""
@@ -209,6 +254,12 @@ class Plan:
 
     def _with(self, **changes: object) -> Plan:
         return replace(self, decisions=replace(self.decisions, **changes))  # type: ignore[arg-type]
+
+
+def _mesh(mesh: Mapping[str, int] | DeviceMesh | str) -> DeviceMesh:
+    if isinstance(mesh, str):
+        return DeviceMesh.parse(mesh)
+    return mesh if isinstance(mesh, DeviceMesh) else DeviceMesh.of(mesh)
 
 
 def _replaced(old: tuple[FactorDecision, ...], added: list[FactorDecision]) -> tuple[FactorDecision, ...]:

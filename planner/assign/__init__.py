@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from .assign import assign
+from .choices import choices
+from .target import covers
 
-__all__ = ["assign"]
+__all__ = ["assign", "choices", "covers"]

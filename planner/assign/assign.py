@@ -22,7 +22,7 @@ from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS
 from .follow import follow
 from .parameter import parameter_layout
-from .target import EVERYWHERE, Span, span
+from .target import EVERYWHERE, Span, covers, span
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -153,9 +153,9 @@ class _Work:
     def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
         pinned: dict[str, Axes] = {}
         for factor in self.decisions.factors:
-            if factor.factor in node.rule.factors and _covers(factor.target, node.name, layer):
+            if factor.factor in node.rule.factors and covers(factor.target, node.name, layer):
                 pinned[factor.factor] = factor.axes
-        kept = {k.axis: k.carriers for k in self.decisions.kept if _covers(k.target, node.name, layer)}
+        kept = {k.axis: k.carriers for k in self.decisions.kept if covers(k.target, node.name, layer)}
         return pinned, kept
 
     def _parameters(
@@ -164,7 +164,7 @@ class _Work:
         return tuple(
             parameter_layout(
                 p, reads.get(p.name, _whole(p.meta)),
-                [d for d in self.decisions.parameters if _covers(d.target, p.name, layer)],
+                [d for d in self.decisions.parameters if covers(d.target, p.name, layer)],
                 self.mesh, self.diagnostics,
             )
             for p in parameters
@@ -178,11 +178,6 @@ def _assigned(node: Node, strategy: ShardStrategy) -> AssignedNode:
 
 def _whole(meta: TensorMeta) -> Layout:
     return Layout.replicated(len(meta.shape))
-
-
-def _covers(target: str, name: str, layer: int) -> bool:
-    found = span(target, name)
-    return found is not None and found[0] <= layer < found[1]
 
 
 def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .communication import redistribution_seconds, step_seconds
+from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 
-__all__ = ["Priced", "evaluate", "price", "redistribution_seconds", "step_seconds"]
+__all__ = ["Priced", "evaluate", "node_seconds", "price", "redistribution_seconds", "step_seconds"]

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..core.cluster import DeviceSpec
+from ..core.assignment import TrainingGraph
+from ..core.cluster import ClusterSpec, DeviceSpec
 from ..core.plan import Precision
 from ..core.tensor import DTYPE_BYTES
 from ..errors import PlannerError
-from .work import NodeWork
+from .work import NodeWork, node_works
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +137,17 @@ def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, d
         efficiency = 1.0
     seconds = kernel_seconds(flops, nbytes, peak, efficiency, device)
     return KernelTime(flops=flops, nbytes=nbytes, peak=peak, efficiency=efficiency, seconds=seconds)
+
+
+def node_seconds(
+    training: TrainingGraph, precision: Precision, cluster: ClusterSpec
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return, by scope title and node name, the seconds of one forward and one backward of every node on a rank."""
+    device = cluster.device
+    return {
+        (work.title, work.node.name): (
+            forward_time(work, precision, device).seconds,
+            backward_time(work, precision, device).seconds,
+        )
+        for work in node_works(training, precision)
+    }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
 
 from .program import Key
 
@@ -24,26 +23,20 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
     """
     chosen: dict[Key, str] = {}
     reserved = ("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out")
-    taken: dict[str, object] = dict.fromkeys(reserved, "")
+    taken: dict[str, str] = dict.fromkeys(reserved, "")
     for key in dict.fromkeys(keys):
-        value, _ = key
+        value, index = key
+        several = key in readers
+        # The only resharded form may take over the value's name; one of several may not share it.
+        owner = f"{value}#{index}" if several else value
         tokens = [t for t in re.split(r"\W+", preferred.get(value, value)) if t]
-        suffix = f"_for_{_clean(readers[key])}" if key in readers else ""
-        # One of several forms has its name for itself; a value and its only form share one.
-        owner: object = key if key in readers else value
+        suffix = f"_for_{_clean(readers[key])}" if several else ""
         start = 2 if tokens[-1] in {"weight", "bias"} or tokens[-1].isdigit() else 1
-        for length in range(start, len(tokens) + 1):
-            name = _clean("_".join(tokens[-length:])) + suffix
-            if taken.get(name, owner) == owner or length == len(tokens):
-                break
-        chosen[key] = next(n for n in _numbered(name) if taken.get(n, owner) == owner)
+        names = [_clean("_".join(tokens[-count:])) + suffix for count in range(start, len(tokens) + 1)]
+        names += [f"{names[0]}_{number}" for number in range(2, len(taken) + 2)]
+        chosen[key] = next(name for name in names if taken.get(name, owner) == owner)
         taken[chosen[key]] = owner
     return chosen
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}_{i}" for i in count(2))
 
 
 def _clean(text: str) -> str:

@@ -1,0 +1,7 @@
+"""Verb: a training graph and its prices → what a person looks at."""
+
+from __future__ import annotations
+
+from .view import draw, node_choices
+
+__all__ = ["draw", "node_choices"]

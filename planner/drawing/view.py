@@ -1,0 +1,284 @@
+"""Fold a training graph along its module tree for drawing.
+
+A run of layers is drawn once, whatever its length, so the view does not grow with the number of layers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+
+from ..core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
+from ..core.graph import Node
+from ..core.layout import Layout
+from ..core.plan import Decisions, Precision
+from ..core.report import CollectiveRow, Report
+from ..core.rule import TensorFactors
+from ..core.strategy import ShardStrategy
+from ..core.symbol import evaluate
+from ..core.tensor import DTYPE_BYTES, TensorMeta
+from ..core.view import Badge, Cell, Choice, EdgeView, FactorView, GroupView, NodeView, PlanView, TensorView
+from ..errors import PlannerError
+from ..ops import OPS
+
+Seconds = Mapping[tuple[str, str], tuple[float, float]]
+"""Scope title and node name → seconds of its forward and backward."""
+Covers = Callable[[str, str, int], bool]
+"""Target, name and layer → whether the target names it."""
+
+
+def draw(
+    training: TrainingGraph, decisions: Decisions, precision: Precision, report: Report, seconds: Seconds,
+    covers: Covers,
+) -> PlanView:  # fmt: skip
+    """Return the view of a priced plan."""
+    drawer = _Drawer(training, decisions, precision, seconds, covers)
+    return PlanView(
+        model=training.assignment.graph.name,
+        mesh=training.assignment.mesh.axes,
+        groups=tuple(drawer.groups()),
+        nodes=tuple(drawer.nodes()),
+        edges=tuple(drawer.edges(report.collectives)),
+    )
+
+
+def node_choices(
+    training: TrainingGraph,
+    node_id: str,
+    choices: Callable[[Node, ShardStrategy, Mapping[str, int]], tuple[Choice, ...]],
+) -> tuple[Choice, ...]:
+    """Return what may be clicked at a node, or at the composite operator that it is a part of.
+
+    Raises
+    ------
+    PlannerError
+        `plan.node-unknown`.
+    """
+    for scope in training.scopes:
+        parts = [n for n in scope.assembly.nodes if _id(scope.assembly, n.node.name) == node_id]
+        if not parts:
+            continue
+        name = parts[0].node.origin or parts[0].node.name
+        whole = _original(training, scope.assembly, name)
+        siblings = [n for n in scope.assembly.nodes if (n.node.origin or n.node.name) == name]
+        factors = {f: axes for n in siblings for f, axes in n.strategy.factors if f in whole.rule.factors}
+        kept = {axis: carriers for n in siblings for axis, carriers in n.strategy.kept}
+        sizes = {f: evaluate(size, training.assignment.symbols) for f, size in whole.rule.sizes}
+        return choices(whole, ShardStrategy.of(factors, kept), sizes)
+    raise PlannerError("plan.node-unknown", f"The plan has no node {node_id!r}.", "Load the plan's view again.")
+
+
+def _original(training: TrainingGraph, assembly: Assembly, name: str) -> Node:
+    """Return the graph's own node, before parts took its place."""
+    root = training.assignment.graph.root
+    blocks = [root, *(repeat.block for repeat in root.repeats if repeat.name == assembly.name)]
+    return next(node for block in blocks for node in block.nodes if node.name == name)
+
+
+def _id(assembly: Assembly, name: str) -> str:
+    return f"{assembly.title}:{name}"
+
+
+class _Drawer:
+    """One view under construction."""
+
+    def __init__(
+        self, training: TrainingGraph, decisions: Decisions, precision: Precision, seconds: Seconds, covers: Covers
+    ) -> None:
+        self.training = training
+        self.decisions = decisions
+        self.covers = covers
+        self.seconds = seconds
+        self.dtypes = {"compute": precision.compute, "gradient": precision.gradient}
+        self.parameters = {p.parameter.name for s in training.scopes for p in s.assembly.parameters}
+
+    def groups(self) -> Iterator[GroupView]:
+        """Yield modules, runs and composite operators, parents first."""
+        graph = self.training.assignment.graph
+        classes = {module.path: module.class_name for module in graph.modules}
+        seen: set[str] = set()
+        for scope in self.training.scopes:
+            assembly = scope.assembly
+            for assigned in assembly.nodes:
+                for group in self._chain(assembly, assigned, classes):
+                    if group.id not in seen:
+                        seen.add(group.id)
+                        yield group
+
+    def _chain(self, assembly: Assembly, assigned: AssignedNode, classes: Mapping[str, str]) -> Iterator[GroupView]:
+        """Yield the groups around a node from the outside in."""
+        node = assigned.node
+        name = node.origin or node.name
+        tokens = node.module.split(".") if node.module else []
+        if name == node.module:
+            tokens = tokens[:-1]
+        parent = ""
+        for count in range(1, len(tokens) + 1):
+            path = ".".join(tokens[:count])
+            inside = bool(assembly.name) and path.startswith(f"{assembly.name}.")
+            group = _id(assembly, path) if inside else f":{path}"
+            label, start, total = tokens[count - 1], 0, 0
+            if path == f"{assembly.name}.*":
+                last = assembly.stop - 1
+                label = f"{assembly.start}–{last}" if last > assembly.start else str(last)
+                start, total = assembly.start, self._layers(assembly.name)
+            layers = assembly.count if inside else 1
+            yield GroupView(
+                id=group, path=path, label=label, class_name=classes.get(path, ""), parent=parent, layers=layers,
+                start=start, total=total,
+            )  # fmt: skip
+            parent = group
+        if node.origin:
+            label = re.split(r"[./]", name)[-1]
+            yield GroupView(
+                id=_id(assembly, f"{name}#parts"), path=name, label=label, class_name="", parent=parent,
+                layers=assembly.count,
+            )  # fmt: skip
+
+    def _layers(self, name: str) -> int:
+        return next(r.count for r in self.training.assignment.graph.root.repeats if r.name == name)
+
+    def nodes(self) -> Iterator[NodeView]:
+        """Yield every operator."""
+        graph = self.training.assignment.graph
+        classes = {module.path: module.class_name for module in graph.modules}
+        for scope in self.training.scopes:
+            for assigned in scope.assembly.nodes:
+                chain = list(self._chain(scope.assembly, assigned, classes))
+                yield self._node(scope.assembly, assigned, chain[-1].id if chain else "")
+
+    def _node(self, assembly: Assembly, assigned: AssignedNode, group: str) -> NodeView:
+        node, definition = assigned.node, OPS[assigned.node.op]
+        names = definition.operand_names
+        slots = [names[i] if i < len(names) else f"operand {i}" for i in range(len(node.operands))]
+        results = list(definition.results) or ["result"]
+        tensors = [
+            self._tensor(slot, value, self._meta(assembly, value), factors, layout)
+            for slot, value, factors, layout in zip(
+                slots, node.operands, node.rule.operands, assigned.operands, strict=True
+            )
+        ]
+        made = [
+            self._tensor(slot, value.name, value.meta, factors, layout)
+            for slot, value, factors, layout in zip(
+                results, node.results, node.rule.results, assigned.results, strict=False
+            )
+        ]
+        forward, backward = self.seconds.get((assembly.title, node.name), (0.0, 0.0))
+        label = re.split(r"[./~]", node.name)[-1]
+        terms = " + ".join("·".join(slots[i] for i in term) for term in node.rule.terms)
+        return NodeView(
+            id=_id(assembly, node.name), name=node.name, label=label, op=node.op, summary=definition.summary,
+            target=(node.origin or node.name).replace("/", "."), group=group, scope=assembly.title,
+            layers=assembly.count, rule=str(node.rule), terms=terms, operands=tuple(tensors), results=tuple(made),
+            factors=tuple(self._factors(assembly, assigned, (*slots, *results))), forward_s=forward,
+            backward_s=backward,
+        )  # fmt: skip
+
+    def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> Iterator[FactorView]:
+        node = assigned.node
+        name = node.origin or node.name
+        blocked = dict(node.rule.blocked)
+        deciding = [d for d in self.decisions.factors if self.covers(d.target, name, assembly.start)]
+        tensors = (*node.rule.operands, *node.rule.results)
+        for factor, size in node.rule.sizes:
+            touches = tuple(
+                (slot, dim)
+                for slot, tensor in zip(slots, tensors, strict=False)
+                for dim, factors in enumerate(tensor)
+                if factor in factors
+            )
+            yield FactorView(
+                name=factor, size=evaluate(size, self.training.assignment.symbols), role=node.rule.role(factor),
+                reason=blocked.get(factor, ""), axes=assigned.strategy.axes(factor),
+                pinned=any(d.factor == factor for d in deciding),
+                pins=tuple(d.target for d in deciding if d.factor == factor), touches=touches,
+            )  # fmt: skip
+
+    def _tensor(
+        self, slot: str, value: str, meta: TensorMeta, factors: TensorFactors | None, layout: Layout
+    ) -> TensorView:
+        assignment = self.training.assignment
+        shape = meta.concrete(assignment.symbols)
+        local = layout.local_shape(shape, assignment.mesh, subject=value)
+        dtype = self.dtypes.get(meta.dtype, meta.dtype)
+        cells = tuple(
+            Cell(
+                factors=factors[i] if factors else (), size=str(meta.shape[i]), total=shape[i], local=local[i],
+                axes=layout.dims[i],
+            )
+            for i in range(len(shape))
+        )  # fmt: skip
+        return TensorView(
+            slot=slot, value=value, dtype=dtype, layout=str(layout), cells=cells, partial=layout.partial,
+            reduce=layout.reduce, local_bytes=prod(local) * DTYPE_BYTES[dtype], parameter=value in self.parameters,
+        )  # fmt: skip
+
+    def _meta(self, assembly: Assembly, value: str) -> TensorMeta:
+        for other in (assembly, self.training.assignment.assemblies[0]):
+            for name, meta, _ in other.inputs:
+                if name == value:
+                    return meta
+            for p in other.parameters:
+                if p.parameter.name == value:
+                    return p.parameter.meta
+            for n in other.nodes:
+                for v in n.node.results:
+                    if v.name == value:
+                        return v.meta
+        outer = dict(assembly.operands)
+        if value in outer and outer[value] != value:
+            return self._meta(self.training.assignment.assemblies[0], outer[value])
+        run = next(a for a in self.training.assignment.assemblies if value in a.results)
+        return run.inputs[run.results.index(value)][1]
+
+    def edges(self, rows: tuple[CollectiveRow, ...]) -> Iterator[EdgeView]:
+        """Yield every value with its readers and its collectives."""
+        by_value: dict[tuple[str, str], list[CollectiveRow]] = {}
+        for row in rows:
+            by_value.setdefault((row.scope, row.value), []).append(row)
+        for index, scope in enumerate(self.training.scopes):
+            assembly = scope.assembly
+            makers = {v.name: n.node.name for n in assembly.nodes for v in n.node.results}
+            for fanout in scope.fanouts:
+                producer = self._producer(assembly, makers, fanout)
+                ids = [self._reader(index, r.scope, r.node, r.operand, fanout) for r in fanout.readers]
+                badges = [self._badge(row, fanout, ids) for row in by_value.get((assembly.title, fanout.value), ())]
+                yield EdgeView(
+                    id=_id(assembly, fanout.value), value=fanout.value,
+                    label=re.split(r"[./~]", fanout.value)[-1], kind=fanout.kind, producer=producer,
+                    readers=tuple(dict.fromkeys(i for i in ids if i)),
+                    tensor=self._tensor("", fanout.value, fanout.meta, None, fanout.source),
+                    gradient=str(fanout.gradient) if fanout.gradient else "", badges=tuple(badges),
+                    regather=fanout.regather,
+                )  # fmt: skip
+
+    def _producer(self, assembly: Assembly, makers: Mapping[str, str], fanout: Fanout) -> str:
+        """Return the id of the node that makes a value; a run's result is made by its output node."""
+        if fanout.value in makers:
+            return _id(assembly, makers[fanout.value])
+        run = next((a for a in self.training.assignment.assemblies[1:] if fanout.value in a.results), None)
+        if run is not None and not assembly.name:
+            output = run.carried[run.results.index(fanout.value)][1]
+            makers = {v.name: n.node.name for n in run.nodes for v in n.node.results}
+            return _id(run, makers.get(output, output))
+        return ""
+
+    def _reader(self, own: int, scope: int, node: str, operand: int, fanout: Fanout) -> str:
+        """Return the id of a reading node; a run that takes a value in reads it with its first node that does."""
+        assembly = self.training.assignment.assemblies[scope]
+        if any(n.node.name == node for n in assembly.nodes):
+            return _id(assembly, node)
+        if own != scope and operand < len(assembly.inputs):
+            inner = assembly.inputs[operand][0]
+            return next((_id(assembly, n.node.name) for n in assembly.nodes if inner in n.node.operands), "")
+        return ""
+
+    def _badge(self, row: CollectiveRow, fanout: Fanout, ids: list[str]) -> Badge:
+        named = [i for i, reader in zip(ids, fanout.readers, strict=True) if i and reader.node in row.readers]
+        return Badge(
+            phase=row.phase, kind=row.kind, axes=row.axes, group_size=row.group_size,
+            payload_bytes=row.payload_bytes, wire_bytes=row.wire_bytes, seconds=row.seconds, count=row.count,
+            source=row.source, target=row.target, readers=tuple(dict.fromkeys(named)),
+        )  # fmt: skip
