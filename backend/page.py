@@ -13,8 +13,6 @@ from starlette.types import Scope
 
 from .problems import problem
 
-<<<<<<< HEAD
-=======
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent
 
@@ -37,11 +35,14 @@ class Page(StaticFiles):
         response.headers["Cache-Control"] = FOREVER if scope["path"].startswith("/assets/") else "no-cache"
         return response
 
->>>>>>> backend
 
 def page_folder() -> Path:
-    """Return the folder of the built page."""
-    return Path(__file__).parent / "webui"
+    """Return the folder of the page: the built one, or in a checkout its source."""
+    built, source = PACKAGE / "webui", CHECKOUT / "frontend"
+    # Beside an installed package, a folder named "frontend" would be somebody else's.
+    if not built.is_dir() and (CHECKOUT / "hatch_build.py").is_file():
+        return source
+    return built
 
 
 def serve_page(app: FastAPI, folder: Path) -> None:

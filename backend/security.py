@@ -18,14 +18,6 @@ from .problems import problem
 from .settings import Settings
 
 HEADERS = {
-<<<<<<< HEAD
-    # Scripts, styles, fonts and pictures come from this server only. Inline styles are how the page's components and
-    # charts set colours and sizes; inline scripts stay forbidden.
-    "Content-Security-Policy": (
-        "default-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
-    ),
-=======
     # Scripts, styles, fonts and pictures come from this server only. The component library writes style attributes,
     # and pictures of the graph are made in the page.
     "Content-Security-Policy": (
@@ -34,7 +26,6 @@ HEADERS = {
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
->>>>>>> backend
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
