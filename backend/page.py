@@ -9,17 +9,10 @@ from starlette.responses import JSONResponse
 
 from .problems import problem
 
-PACKAGE = Path(__file__).parent
-CHECKOUT = PACKAGE.parent
-
 
 def page_folder() -> Path:
-    """Return the folder of the page: the built one, or in a checkout its source."""
-    built, source = PACKAGE / "webui", CHECKOUT / "frontend"
-    # Beside an installed package, a folder named "frontend" would be somebody else's.
-    if not built.is_dir() and (CHECKOUT / "hatch_build.py").is_file():
-        return source
-    return built
+    """Return the folder of the built page."""
+    return Path(__file__).parent / "webui"
 
 
 def serve_page(app: FastAPI, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Covers: backend.app, routes.health, page, problems, security."""
 
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,13 +28,15 @@ def test_page_and_what_it_links_to(client: TestClient) -> None:
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
     assert "Shardwright" in page.text
-    style = client.get("/style.css")
-    assert style.headers["content-type"].startswith("text/css")
+    scripts = re.findall(r'src="([^"]+\.js)"', page.text)
+    assert scripts
+    for script in scripts:
+        assert client.get(script).headers["content-type"].startswith("text/javascript")
     assert client.get("/favicon.svg").headers["content-type"] == "image/svg+xml"
 
 
 def test_page_needs_nothing_that_the_policy_forbids() -> None:
-    # The policy of backend.security allows neither inline styles nor scripts, nor other hosts.
+    # The policy of backend.security allows no inline scripts and no other hosts.
     html = (ROOT / "frontend" / "index.html").read_text(encoding="utf-8")
     for forbidden in ("<style", "style=", "<script>", 'src="http', 'href="http', "url(http"):
         assert forbidden not in html
