@@ -1,7 +1,16 @@
-# The wheel is built in one stage and installed in the next, which has neither sources nor tools.
+# The page, the wheel that carries it, and the image: each stage has only what it needs.
+FROM node:20-slim AS page
+WORKDIR /src/frontend
+COPY frontend/package.json frontend/package-lock.json ./
+RUN npm ci
+COPY frontend/ ./
+RUN npm run build
+
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY . .
+# There is no npm here: the build hook takes the page that it finds.
+COPY --from=page /src/backend/webui backend/webui
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 
 FROM python:3.12-slim

@@ -8,9 +8,10 @@ PY   := $(VENV)/bin/python
 PIP  := $(PY) -m pip install -qq
 RUN_ENV := $(VENV)/run.stamp
 DEV_ENV := $(VENV)/dev.stamp
-WEBUI   := backend/webui/index.html
+NODE_ENV := frontend/node_modules/.package-lock.json
+NPM := npm --prefix frontend
 
-.PHONY: help run test test-full check fmt bench clean
+.PHONY: help run test test-full check fmt gen page bench clean
 
 help:
 	@echo "make run        serve on http://127.0.0.1:$(PORT)"
@@ -18,32 +19,45 @@ help:
 	@echo "make test-full  all tests, twenty times as many examples"
 	@echo "make check      format, lint, types, import contracts"
 	@echo "make fmt        mend what can be mended"
+	@echo "make gen        OpenAPI description and the page's types from it"
 	@echo "make bench      benchmarks"
 
-run: $(RUN_ENV) $(WEBUI)
+run: $(RUN_ENV) page
 	$(PY) -m backend --port $(PORT)
 
-test: $(DEV_ENV) $(WEBUI)
+test: $(DEV_ENV) page $(NODE_ENV)
+	$(NPM) run test
 	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
 
-test-full: $(DEV_ENV) $(WEBUI)
+test-full: $(DEV_ENV) page $(NODE_ENV)
+	$(NPM) run test
 	HYPOTHESIS_PROFILE=full $(PY) -m pytest $(PYTEST_ARGS)
 
-check: $(DEV_ENV)
+check: $(DEV_ENV) $(NODE_ENV)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(NPM) run check
 
-fmt: $(DEV_ENV)
+fmt: $(DEV_ENV) $(NODE_ENV)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+	$(NPM) run fmt
+
+gen: $(RUN_ENV) $(NODE_ENV)
+	$(PY) -m backend.openapi > frontend/openapi.json
+	$(NPM) run gen
+
+# The hook compares sources by their hash, which make can't; it is quick when there is nothing to do.
+page: | $(PY)
+	$(PY) hatch_build.py
 
 bench: $(RUN_ENV)
 	$(PY) benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) backend/webui build dist
+	rm -rf $(VENV) backend/webui frontend/node_modules build dist
 
 $(PY):
 	$(PYTHON) -m venv $(VENV)
@@ -59,5 +73,6 @@ $(DEV_ENV): pyproject.toml | $(PY)
 	$(PIP) -e '.[torch,test,dev]'
 	touch $@ $(RUN_ENV)
 
-$(WEBUI): hatch_build.py $(wildcard frontend/*) | $(PY)
-	$(PY) hatch_build.py
+$(NODE_ENV): frontend/package-lock.json
+	$(NPM) ci --no-audit --no-fund
+	touch $@

@@ -89,6 +89,13 @@ class Plan:
         --------
         `plan.shard("layers.*.mlp.gate_proj", {"batch": ("dp",), "n": ("tp",)})`
         """
+        if not isinstance(factors, Mapping):
+            raise PlannerError(
+                "plan.strategy-tuple-unsupported",
+                f"{target}: strategies as counts per dim, such as {factors!r}, are not supported yet.",
+                'Name factors and axes, e.g. {"n": ("tp",)}.',
+                subject=target,
+            )
         added = []
         for factor, axes in factors.items():
             names = (axes,) if isinstance(axes, str) else tuple(axes)

@@ -19,7 +19,7 @@ since the readers of a box that own it already need nothing, and the owners shar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -77,7 +77,7 @@ def moved_axes(source: Layout, target: Layout, mesh: DeviceMesh) -> Axes:
     return tuple(axis for axis in mesh.names if before.get(axis) != after.get(axis))
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Demand:
     """Return what the busiest rank moves, exactly; both layouts must divide the shape evenly."""
     axes = moved_axes(source, target, mesh)
@@ -88,8 +88,8 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
         if source.dims[dim] == target.dims[dim]:
             overlap = overlap * held
             continue
-        begin = _starts(source, dim, shape, mesh, axes)
-        start = _starts(target, dim, shape, mesh, axes)
+        begin = _starts(source.dims[dim], shape[dim], mesh, axes)
+        start = _starts(target.dims[dim], shape[dim], mesh, axes)
         common = np.minimum(begin + held, start + wanted) - np.maximum(begin, start)
         overlap = overlap * np.maximum(common, 0)
         from_boxes = from_boxes * _touched(start, wanted, held)
@@ -166,17 +166,18 @@ def _roles(layout: Layout, mesh: DeviceMesh) -> dict[str, tuple[int, int]]:
     return roles
 
 
-def _starts(layout: Layout, dim: int, shape: tuple[int, ...], mesh: DeviceMesh, axes: Axes) -> Array:
+@lru_cache(maxsize=1 << 12)
+def _starts(dim: Axes, size: int, mesh: DeviceMesh, axes: Axes) -> Array:
     """Return where the box of each rank of the group begins on a dim; other axes stand at 0."""
     starts = np.zeros((1,) * len(axes), np.int64)
-    stride = shape[dim]
-    for axis in layout.dims[dim]:
-        size = mesh.size(axis)
-        stride //= size
+    stride = size
+    for axis in dim:
+        stride //= mesh.size(axis)
         if axis in axes:
             place = [1] * len(axes)
-            place[axes.index(axis)] = size
-            starts = starts + (np.arange(size) * stride).reshape(place)
+            place[axes.index(axis)] = mesh.size(axis)
+            starts = starts + (np.arange(mesh.size(axis)) * stride).reshape(place)
+    starts.flags.writeable = False
     return starts
 
 
@@ -192,7 +193,7 @@ def _box(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, axes: Axes, p
     local = layout.local_shape(shape, mesh)
     grid = tuple(mesh.size(axis) for axis in axes)
     for dim, length in enumerate(local):
-        starts = np.broadcast_to(_starts(layout, dim, shape, mesh, axes), grid)
+        starts = np.broadcast_to(_starts(layout.dims[dim], shape[dim], mesh, axes), grid)
         start = int(starts.reshape(-1)[position])
         box.append((start, start + length))
     return tuple(box)

@@ -69,6 +69,8 @@ class FactorView:
         Why a blocked factor may not be sharded.
     pinned
         Whether a decision names it; otherwise its axes follow the operands.
+    pins
+        Targets of the decisions that name it.
     touches
         Pairs (slot, dim) that it is an index of.
     """
@@ -79,6 +81,7 @@ class FactorView:
     reason: str
     axes: tuple[str, ...]
     pinned: bool
+    pins: tuple[str, ...] = ()
     touches: tuple[tuple[str, int], ...]
 
 
@@ -159,6 +162,8 @@ class EdgeView:
         `activation`, `parameter`, `input` or `carry`.
     gradient
         Layout of its finished gradient; empty if it has none.
+    regather
+        Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
     """
 
     id: str
@@ -170,6 +175,7 @@ class EdgeView:
     tensor: TensorView
     gradient: str
     badges: tuple[Badge, ...]
+    regather: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,7 +180,7 @@ class _Drawer:
         node = assigned.node
         name = node.origin or node.name
         blocked = dict(node.rule.blocked)
-        pinned = {d.factor for d in self.decisions.factors if self.covers(d.target, name, assembly.start)}
+        deciding = [d for d in self.decisions.factors if self.covers(d.target, name, assembly.start)]
         tensors = (*node.rule.operands, *node.rule.results)
         for factor, size in node.rule.sizes:
             touches = tuple(
@@ -192,7 +192,8 @@ class _Drawer:
             yield FactorView(
                 name=factor, size=evaluate(size, self.training.assignment.symbols), role=node.rule.role(factor),
                 reason=blocked.get(factor, ""), axes=assigned.strategy.axes(factor),
-                pinned=factor in pinned, touches=touches,
+                pinned=any(d.factor == factor for d in deciding),
+                pins=tuple(d.target for d in deciding if d.factor == factor), touches=touches,
             )  # fmt: skip
 
     def _tensor(
@@ -250,6 +251,7 @@ class _Drawer:
                     readers=tuple(dict.fromkeys(i for i in ids if i)),
                     tensor=self._tensor("", fanout.value, fanout.meta, None, fanout.source),
                     gradient=str(fanout.gradient) if fanout.gradient else "", badges=tuple(badges),
+                    regather=fanout.regather,
                 )  # fmt: skip
 
     def _producer(self, assembly: Assembly, makers: Mapping[str, str], fanout: Fanout) -> str:

@@ -42,13 +42,20 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
     Raises
     ------
     ModelError
-        `model.unknown-name`, `model.file-…`, or what `read_config` raises.
+        `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
+        or what `read_config` raises.
 
     Examples
     --------
     >>> load_model("llama-3-8b").parameter_count
     8030261248
     """
+    if not isinstance(source, str | PathLike):
+        raise ModelError(
+            "model.source-unsupported",
+            f"A model can't be loaded from a {type(source).__name__} yet.",
+            "Give a model's name, the path of a config.json, or its text.",
+        )
     if not isinstance(source, str):
         return _load_file(Path(source))
     if source.lstrip().startswith("{"):
@@ -59,6 +66,13 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
 
 
 def _load_file(path: Path) -> ModelGraph:
+    if path.suffix in {".pt2", ".onnx", ".pt", ".pth", ".bin", ".safetensors"}:
+        raise ModelError(
+            "model.format-unsupported",
+            f"{str(path)!r}: files of the kind {path.suffix} are not supported yet.",
+            "Give the model's config.json.",
+            subject=str(path),
+        )
     try:
         file = path / "config.json" if path.is_dir() else path
         if not file.is_file():
@@ -96,4 +110,4 @@ def _load_file(path: Path) -> ModelGraph:
         ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return load_hf_config(text, name or file.stem)
+    return build_decoder(read_config(text, repr(str(file))), name or file.stem)

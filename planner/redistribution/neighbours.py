@@ -1,17 +1,20 @@
 """The layouts that one collective leads to: the edges of the search graph.
 
-A layout is a bare tuple here (`State`), since a search looks at thousands of them. What is left out
-of the graph, because it can't be part of a cheapest sequence (a test compares with the whole graph):
+A layout is a bare tuple here (`State`), since a search looks at thousands of them. Left out of the
+graph is what can't be part of a cheapest sequence where all links are alike (a test compares with the
+whole graph); where they differ, it costs little:
 
 - axes that source and target hold alike on the major side of a dim stay there;
-- axes that neither layout uses are touched only when a Partial is left, by slices before the first
-  reduction, which they make smaller;
+- axes that neither layout uses are touched only when partial axes change, by slices before the first
+  change, which they make smaller;
 - of several dims that hold what they held and will hold, only the first takes axes: since no price
   depends on the dim, the others are alike;
-- a value becomes partial over an axis that is not partial in the target only by pad, and only if
-  it is partial already: one reduction may then do for two steps;
-- an exchange leads to the target, or to where only zero or pad is missing; it is no edge where it
-  would receive nothing, which slices do.
+- nothing is padded where source and target are not partial; zero is for axes that are partial in the
+  target;
+- an exchange leads to the target, or to where only zero or one pad is missing (so a target that is
+  partial over two more axes can cost more than it has to); it is no edge from where
+  one gather or all-to-all or nothing but slices lead there too, nor after a slice, without which it
+  would receive no more.
 """
 
 from __future__ import annotations
@@ -77,7 +80,7 @@ def state_of(layout: Layout) -> State:
 
 def space(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Space:
     """Return the search space between two layouts without axes of size 1."""
-    leaves_partial = not set(source.partial) <= set(target.partial)
+    same_partial = source.partial == target.partial
     used = source.used | target.used
     fixed = tuple(_common(a, b) for a, b in zip(source.dims, target.dims, strict=True))
     rooms = [size // mesh.size_of(axes[:common]) for size, axes, common in zip(shape, target.dims, fixed, strict=True)]
@@ -87,18 +90,19 @@ def space(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMe
         target=state_of(target),
         source_partial=source.partial,
         active=tuple(a for a, n in mesh.axes if n > 1 and a in used),
-        idle=tuple(a for a, n in mesh.axes if n > 1 and a not in used and leaves_partial),
+        idle=tuple(a for a, n in mesh.axes if n > 1 and a not in used and not same_partial),
         fixed=fixed,
         # A dim that all devices together divide has room for any axes.
         likeness=tuple(0 if room % mesh.device_count == 0 else room for room in rooms),
     )
 
 
-def moves(space: Space, state: State, elements: int) -> Iterator[Move]:
+def moves(space: Space, state: State, elements: int, *, exchange: bool) -> Iterator[Move]:
     """Yield every collective that is applicable to a state with this many local elements."""
     dims, partial, _ = state
     room = _rooms(space, dims)
-    yield from _exchanges(space, state)
+    if exchange:
+        yield from _exchanges(space, state)
     for axes in _subsets(partial):
         left = tuple(a for a in partial if a not in axes)
         yield Move("all_reduce", axes, -1, -1, (dims, left, _reduce(state, left)), elements)
@@ -135,7 +139,7 @@ def _gathers(space: Space, state: State, elements: int, room: Rooms) -> Iterator
                 if to_dim != dim:
                     after = (moved, partial, reduce)
                     yield Move("all_to_all", axes, dim, to_dim, after, elements)
-            if reduce == "sum" and (partial or set(axes) <= set(space.target[1])):
+            if reduce == "sum" and (space.source_partial or space.target[1]):
                 after = (without, tuple(sorted((*partial, *axes))), "sum")
                 yield Move("pad", axes, dim, -1, after, elements * count)
 
@@ -155,7 +159,7 @@ def _exchanges(space: Space, state: State) -> Iterator[Move]:
         count = prod(space.sizes[a] for a in missing)
         goals += [after for _, after in _appended(dims, room, missing, count)]
     for goal in goals:
-        if goal != state[0] and not refines(state[0], goal):
+        if not _is_named(state[0], goal):
             used = prod(space.sizes[a] for axes in goal for a in axes)
             elements = prod(space.shape) // used
             yield Move("exchange", (), -1, -1, (goal, partial, reduce), elements)
@@ -202,6 +206,16 @@ def _common(left: Axes, right: Axes) -> int:
     """Return how many axes two dims have in common on their major side."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _is_named(dims: tuple[Axes, ...], goal: tuple[Axes, ...]) -> bool:
+    """Return whether slices, one all-gather or one all-to-all lead from `dims` to `goal`."""
+    if refines(dims, goal):
+        return True
+    other = [(a, b) for a, b in zip(dims, goal, strict=True) if a != b]
+    taken = [a[len(b) :] for a, b in other if a[: len(b)] == b]
+    given = [b[len(a) :] for a, b in other if b[: len(a)] == a]
+    return len(taken) == 1 and len(other) == 1 + len(given) and given in ([], taken)
 
 
 def refines(dims: tuple[Axes, ...], goal: tuple[Axes, ...]) -> bool:

@@ -29,10 +29,9 @@ Price = Callable[[Step], float]
 """Seconds that a step takes. Except for an exchange, it must depend on nothing but the kind, the
 axes and the local sizes in elements: it is asked once for these."""
 
-# What a step costs above its price: enough to decide between equal prices in spite of rounding, for
-# fewer steps and for the collective with a name; a picosecond is far below any real difference.
+# What a step costs above its price: it decides equal prices for fewer steps in spite of rounding, and
+# a picosecond is far below any real difference.
 TICK = 1e-12
-EXCHANGE_TICK = 1.5e-12
 
 
 def plan_redistribution(
@@ -45,8 +44,8 @@ def plan_redistribution(
 ) -> Redistribution:
     """Return the cheapest sequence of collectives from `source` to `target`.
 
-    Equal prices are decided for fewer steps, then for a named collective over an exchange, then for
-    lower dims and the order of axes in the mesh.
+    Equal prices are decided for fewer steps, then for lower dims and the order of axes in the mesh. An
+    exchange stands for no move that a named collective makes too.
 
     Parameters
     ----------
@@ -67,10 +66,8 @@ def plan_redistribution(
     limit = source.local_elements(shape, mesh) + target.local_elements(shape, mesh)
     mesh.size_of(source.used | target.used)
     before, after = source.normal(mesh), target.normal(mesh)
-    path: tuple[Move, ...]
-    if before.partial == after.partial and refines(before.dims, after.dims):
-        path = _slices(before, after, mesh)
-    else:
+    path = _local(before, after, mesh)
+    if path is None:
         search = _Search(before, shape, mesh, price, space(before, after, shape, mesh))
         path = search.cheapest(limit if peak_limit else inf)
     steps = _steps(path, before, shape, mesh)
@@ -120,7 +117,7 @@ class _Search:
                 return _path(came, start, spot), kept_out
             if cost > best[spot]:
                 continue
-            for move in moves(self.space, state, elements):
+            for move in moves(self.space, state, elements, exchange=not viewed):
                 held = viewed or elements
                 view = move.kind == "slice" and move.state != goal
                 if held + move.elements > limit and not view:
@@ -143,8 +140,7 @@ class _Search:
         found = self.prices.get(key)
         if found is None:
             step = _step(move, Layout(*state), self.shape, self.mesh)
-            tick = EXCHANGE_TICK if move.kind == "exchange" else TICK
-            found = self.prices[key] = self.price(step) + tick
+            found = self.prices[key] = self.price(step) + TICK
         return found
 
 
@@ -156,15 +152,28 @@ def _path(came: dict[Spot, tuple[Spot, Move]], start: Spot, goal: Spot) -> tuple
     return tuple(reversed(path))
 
 
-def _slices(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...]:
-    """Return the slices to a layout that refines the source, those into most parts first."""
-    added = [
-        (dim, after[len(before) :])
-        for dim, (before, after) in enumerate(zip(source.dims, target.dims, strict=True))
-        if len(after) > len(before)
-    ]
-    added.sort(key=lambda item: -mesh.size_of(item[1]))
-    return tuple(Move("slice", axes, dim, -1, state_of(target), 0) for dim, axes in added)
+def _local(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...] | None:
+    """Return the path where slices alone, or zero alone, lead to the target; None elsewhere.
+
+    The slices into most parts come first, since they leave least for the others to copy.
+    """
+    state = state_of(target)
+    if (source.partial, source.reduce) == (target.partial, target.reduce):
+        if not refines(source.dims, target.dims):
+            return None
+        added = [
+            (dim, after[len(before) :])
+            for dim, (before, after) in enumerate(zip(source.dims, target.dims, strict=True))
+            if len(after) > len(before)
+        ]
+        added.sort(key=lambda item: -mesh.size_of(item[1]))
+        return tuple(Move("slice", axes, dim, -1, state, 0) for dim, axes in added)
+    missing = tuple(a for a in mesh.names if a in target.partial and a not in source.used)
+    if source.dims != target.dims or source.reduce != "sum" or target.reduce != "sum":
+        return None
+    if set(target.partial) != {*source.partial, *missing}:
+        return None
+    return (Move("zero", missing, -1, -1, state, 0),)
 
 
 def _steps(path: tuple[Move, ...], layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...]:

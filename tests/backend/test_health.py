@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,6 +28,23 @@ def test_healthz_tells_when_the_database_is_gone(client: Caller, app: FastAPI, m
 
     monkeypatch.setattr(app.state.desk.database, "check", broken)
     client.problem(client.get("/healthz"), 503, "http.database")
+
+
+def test_page_and_what_it_links_to(client: Caller) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    scripts = re.findall(r'src="([^"]+\.js)"', page.text)
+    assert scripts
+    for script in scripts:
+        assert client.get(script).headers["content-type"].startswith("text/javascript")
+    assert client.get("/favicon.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_page_needs_nothing_that_the_policy_forbids() -> None:
+    # The policy of backend.security allows no inline scripts and no other hosts.
+    html = (ROOT / "frontend" / "index.html").read_text(encoding="utf-8")
+    for forbidden in ("<style", "style=", "<script>", 'src="http', 'href="http', "url(http"):
+        assert forbidden not in html
 
 
 @pytest.fixture

@@ -17,11 +17,13 @@ class Wire:
     def __init__(self, devices: int) -> None:
         self.sent = [0] * devices
         self.received = [0] * devices
+        self.messages = [0] * devices
 
     def carry(self, sender: int, receiver: int, array: np.ndarray) -> np.ndarray:
         assert sender != receiver
         self.sent[sender] += array.size
         self.received[receiver] += array.size
+        self.messages[sender] += 1
         return array.copy()
 
 

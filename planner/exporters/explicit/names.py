@@ -22,20 +22,20 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
         Names for values whose own does not say what they are.
     """
     chosen: dict[Key, str] = {}
-    taken = dict.fromkeys(("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out"), "")
+    reserved = ("mesh", "self", "layer", "F", "ops", "torch", "nn", "reshard", "fan_out")
+    taken: dict[str, str] = dict.fromkeys(reserved, "")
     for key in dict.fromkeys(keys):
-        value, _ = key
+        value, index = key
+        several = key in readers
+        # The only resharded form may take over the value's name; one of several may not share it.
+        owner = f"{value}#{index}" if several else value
         tokens = [t for t in re.split(r"\W+", preferred.get(value, value)) if t]
-        suffix = f"_for_{_clean(readers[key])}" if key in readers else ""
+        suffix = f"_for_{_clean(readers[key])}" if several else ""
         start = 2 if tokens[-1] in {"weight", "bias"} or tokens[-1].isdigit() else 1
-        for count in range(start, len(tokens) + 1):
-            name = _clean("_".join(tokens[-count:])) + suffix
-            if taken.get(name, value) == value or count == len(tokens):
-                break
-        while taken.get(name, value) != value:
-            name += "_"
-        taken[name] = value
-        chosen[key] = name
+        names = [_clean("_".join(tokens[-count:])) + suffix for count in range(start, len(tokens) + 1)]
+        names += [f"{names[0]}_{number}" for number in range(2, len(taken) + 2)]
+        chosen[key] = next(name for name in names if taken.get(name, owner) == owner)
+        taken[chosen[key]] = owner
     return chosen
 
 
