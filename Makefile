@@ -14,7 +14,7 @@ NPM := npm --prefix frontend
 .PHONY: help run test test-full check fmt gen page bench clean
 
 help:
-	@echo "make run        serve on http://127.0.0.1:$(PORT)"
+	@echo "make run        serve on http://127.0.0.1:$(PORT); with TORCH=1 also install torch, which proving needs"
 	@echo "make test       the quick tests"
 	@echo "make test-full  all tests, twenty times as many examples"
 	@echo "make check      format, lint, types, import contracts"
@@ -22,7 +22,7 @@ help:
 	@echo "make gen        OpenAPI description and the page's types from it"
 	@echo "make bench      benchmarks"
 
-run: $(RUN_ENV) page
+run: $(RUN_ENV) $(if $(TORCH),$(VENV)/torch.stamp) page
 	$(PY) -m backend --port $(PORT)
 
 test: $(DEV_ENV) page $(NODE_ENV)
@@ -64,6 +64,10 @@ $(PY):
 
 $(RUN_ENV): pyproject.toml | $(PY)
 	$(PIP) -e .
+	touch $@
+
+$(VENV)/torch.stamp: | $(RUN_ENV)
+	$(PIP) torch==2.13.0
 	touch $@
 
 # torch by itself and first: an exact version resolves to whatever build this machine is set up
