@@ -27,5 +27,5 @@ VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
-# Inside the container every interface, which takes a token: SHARDWRIGHT_TOKEN.
+# Inside the container every interface, which takes a token in SHARDWRIGHT_TOKEN.
 CMD ["python", "-m", "backend", "--host", "0.0.0.0", "--port", "8000"]
