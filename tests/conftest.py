@@ -16,9 +16,7 @@ CI_EXAMPLES = 50
 
 # No deadline: the machine's load is no property of the code.
 settings.register_profile("ci", max_examples=CI_EXAMPLES, derandomize=True, deadline=None)
-settings.register_profile(
-    "full", max_examples=20 * CI_EXAMPLES, derandomize=False, deadline=None, print_blob=True
-)
+settings.register_profile("full", max_examples=20 * CI_EXAMPLES, derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 GOLDEN = Path(__file__).parent / "golden"
