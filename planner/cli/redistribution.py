@@ -100,11 +100,13 @@ def answer_text(found: Answer) -> str:
             lines += [line, f"   {step.why}"]
     else:
         lines.append("Nothing has to move.")
-    bound = "none known where partial sums are left" if found.bound_bytes is None else format_bytes(found.bound_bytes)
+    bound = "no lower bound applies yet to partial sums"
+    if found.bound_bytes is not None:
+        bound = f"lower bound {format_bytes(found.bound_bytes)}"
     lines += [
         "",
         f"time {format_seconds(found.seconds)}, received by a rank {format_bytes(found.received_bytes)}, "
-        f"lower bound {bound}, peak {format_bytes(found.peak_bytes)} on a rank",
+        f"{bound}, peak {format_bytes(found.peak_bytes)} on a rank",
     ]
     return "\n".join(lines)
 

@@ -59,23 +59,22 @@ def header(asked: Request) -> list[str]:
 def _step_time(report: Report) -> list[str]:
     total = report.step_time.value
     low, high = report.interval
+    # Sums in another order differ in the last digits: less than this is nothing.
+    noise = 1e-9 * total
     rows = []
     for child in report.step_time.children:
-        note = ""
+        value, note = child.value if child.value > noise else 0.0, ""
         if "communication" in child.name:
             chosen = [r for r in report.collectives if r.parameter == child.name.endswith("parameters")]
             note = _kinds(chosen)
-            hidden = sum(r.seconds * r.count for r in chosen) - child.value
-            # Sums in another order differ in the last digits.
-            note += f"; {format_seconds(hidden)} hidden" if hidden > 1e-9 * total else ""
-        rows.append(
-            (_NAMES.get(child.name, child.name), format_seconds(child.value), f"{child.value / total:.0%}", note)
-        )
+            hidden = sum(r.seconds * r.count for r in chosen) - value
+            note += f"; {format_seconds(hidden)} hidden" if hidden > noise else ""
+        rows.append((_NAMES.get(child.name, child.name), format_seconds(value), f"{value / total:.0%}", note))
     return [
         f"{heading('step time')}  {format_seconds(total)}",
         f"  between {format_seconds(low)} with everything hidden that can be, and {format_seconds(high)} with nothing",
         *(f"  {line}" for line in columns(rows, "<>><")),
-        f"  MFU {report.mfu:.1%}, {report.tokens_per_second:,.0f} tokens/s, {format_count(report.flops)}FLOP a step",
+        f"  MFU {report.mfu:.1%}, {report.tokens_per_second:,.0f} tokens/s, {_rate(report.flops, 'FLOP')} a step",
     ]
 
 
@@ -95,13 +94,13 @@ def _kinds(rows: Iterable[CollectiveRow]) -> str:
 def _memory(report: Report) -> list[str]:
     used, capacity = report.memory.value, report.capacity_bytes
     rows = [
-        (item.name, _gigabytes(item.value), f"{item.value / capacity:.0%}", bar(item.value / capacity, _BAR))
+        (item.name, _decimal(item.value), f"{item.value / capacity:.0%}", bar(item.value / capacity, _BAR))
         for item in report.memory.children
     ]
-    rows.append(("all", _gigabytes(used), f"{used / capacity:.0%}", bar(used / capacity, _BAR)))
+    rows.append(("all", _decimal(used), f"{used / capacity:.0%}", bar(used / capacity, _BAR)))
     fits = "fits" if used <= capacity else "DOES NOT FIT"
     return [
-        f"{heading('memory')}  {_gigabytes(used)} of {_gigabytes(capacity)} on each device: {fits}",
+        f"{heading('memory')}  {_decimal(used)} of {_decimal(capacity)} on each device: {fits}",
         *(f"  {line.replace('░', ' ').rstrip()}" for line in columns(rows, "<>><")),
     ]
 
@@ -120,12 +119,22 @@ def _value(item: CostItem) -> str:
         case "B":
             return format_bytes(item.value)
         case unit:
-            return f"{format_count(item.value)}{unit}"
+            return _rate(item.value, unit)
 
 
-def _gigabytes(value: float) -> str:
-    # Decimal, as the sizes of devices are given.
-    return f"{value / 1e9:.1f} GB"
+def _rate(value: float, unit: str) -> str:
+    """Return a number with a decimal prefix; billions of what has a unit are giga."""
+    number, _, prefix = format_count(value).partition(" ")
+    return f"{number} {prefix.replace('B', 'G')}{unit}"
+
+
+def _decimal(value: float) -> str:
+    """Return bytes in decimal units, as the sizes of devices are given."""
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
 
 
 def _many(count: int, what: str) -> str:

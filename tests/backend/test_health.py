@@ -52,12 +52,8 @@ def test_missing_page_is_a_problem_document_and_the_rest_works(tmp_path: Path) -
     assert client.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/no/such", 404), ("POST", "/healthz", 405)]
-)
-def test_errors_are_problem_documents(
-    client: TestClient, method: str, path: str, status: int
-) -> None:
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/no/such", 404), ("POST", "/healthz", 405)])
+def test_errors_are_problem_documents(client: TestClient, method: str, path: str, status: int) -> None:
     answer = client.request(method, path)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"

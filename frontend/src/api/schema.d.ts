@@ -409,7 +409,10 @@ export interface components {
             /** Readers */
             readers: string[];
         };
-        /** BatchChange */
+        /**
+         * BatchChange
+         * @description Change sequences per step, tokens per sequence and microbatches.
+         */
         BatchChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -482,7 +485,10 @@ export interface components {
                 string[]
             ][];
         };
-        /** ClearChange */
+        /**
+         * ClearChange
+         * @description Forget all decisions on sharding.
+         */
         ClearChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -490,8 +496,11 @@ export interface components {
              */
             type: "clear";
         };
-        /** ClusterInfo */
-        ClusterInfo: {
+        /**
+         * Cluster
+         * @description A cluster: nodes × devices per node - device.
+         */
+        Cluster: {
             /** Name */
             name: string;
             /** Devices */
@@ -501,12 +510,18 @@ export interface components {
             /** Memory Bytes */
             memory_bytes: number;
         };
-        /** Code */
+        /**
+         * Code
+         * @description The exported code.
+         */
         Code: {
             /** Files */
             files: components["schemas"]["CodeFile"][];
         };
-        /** CodeFile */
+        /**
+         * CodeFile
+         * @description A file of the exported code.
+         */
         CodeFile: {
             /** Path */
             path: string;
@@ -573,8 +588,11 @@ export interface components {
              */
             parameter: boolean;
         };
-        /** CopyPlan */
-        CopyPlan: {
+        /**
+         * CopyName
+         * @description The name of a copy; by default that of the original with `(copy)`.
+         */
+        CopyName: {
             /** Name */
             name?: string | null;
         };
@@ -613,8 +631,11 @@ export interface components {
              */
             children: components["schemas"]["CostItem"][];
         };
-        /** DeviceInfo */
-        DeviceInfo: {
+        /**
+         * DeviceEntry
+         * @description A device type.
+         */
+        DeviceEntry: {
             /** Name */
             name: string;
             /** Summary */
@@ -623,17 +644,6 @@ export interface components {
             memory_bytes: number;
             /** Node Devices */
             node_devices: number;
-        };
-        /**
-         * DeviceMesh
-         * @description Ordered mesh axes with their sizes, e.g. `DeviceMesh.of({"dp": 8, "tp": 8})`.
-         */
-        DeviceMesh: {
-            /** Axes */
-            axes: [
-                string,
-                number
-            ][];
         };
         /**
          * Diagnostic
@@ -688,6 +698,8 @@ export interface components {
          *         `activation`, `parameter`, `input` or `carry`.
          *     gradient
          *         Layout of its finished gradient; empty if it has none.
+         *     regather
+         *         Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
          */
         EdgeView: {
             /** Id */
@@ -707,15 +719,26 @@ export interface components {
             gradient: string;
             /** Badges */
             badges: components["schemas"]["Badge"][];
+            /**
+             * Regather
+             * @default false
+             */
+            regather: boolean;
         };
-        /** Edit */
+        /**
+         * Edit
+         * @description Changes that are made together or not at all, as one step of the history.
+         */
         Edit: {
             /** Changes */
             changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
-        /** Effect */
+        /**
+         * Effect
+         * @description What changes would do.
+         */
         Effect: {
             /** Step Time S */
             step_time_s: number;
@@ -730,7 +753,20 @@ export interface components {
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
-        /** FactorChange */
+        /**
+         * Entry
+         * @description An entry of one of the planner's tables.
+         */
+        Entry: {
+            /** Name */
+            name: string;
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * FactorChange
+         * @description Shard a factor of the operators that `target` names; `axes` null forgets the decision.
+         */
         FactorChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -745,6 +781,23 @@ export interface components {
             axes: string[] | null;
         };
         /**
+         * FactorDecision
+         * @description A decision on a factor.
+         */
+        FactorDecision: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "factor";
+            /** Target */
+            target: string;
+            /** Factor */
+            factor: string;
+            /** Axes */
+            axes: string[];
+        };
+        /**
          * FactorView
          * @description A factor of an operator.
          *
@@ -756,6 +809,8 @@ export interface components {
          *         Why a blocked factor may not be sharded.
          *     pinned
          *         Whether a decision names it; otherwise its axes follow the operands.
+         *     pins
+         *         Targets of the decisions that name it.
          *     touches
          *         Pairs (slot, dim) that it is an index of.
          */
@@ -772,11 +827,30 @@ export interface components {
             axes: string[];
             /** Pinned */
             pinned: boolean;
+            /**
+             * Pins
+             * @default []
+             */
+            pins: string[];
             /** Touches */
             touches: [
                 string,
                 number
             ][];
+        };
+        /**
+         * Figure
+         * @description A Plotly figure without a theme.
+         */
+        Figure: {
+            /** Data */
+            data: {
+                [key: string]: unknown;
+            }[];
+            /** Layout */
+            layout: {
+                [key: string]: unknown;
+            };
         };
         /**
          * GroupView
@@ -820,14 +894,20 @@ export interface components {
             /** Detail */
             detail?: components["schemas"]["ValidationError"][];
         };
-        /** ImportPlan */
-        ImportPlan: {
+        /**
+         * ImportedPlan
+         * @description A plan file to open.
+         */
+        ImportedPlan: {
             /** Text */
             text: string;
             /** Name */
             name?: string | null;
         };
-        /** Job */
+        /**
+         * Job
+         * @description A job; `version` is the version of the plan that it proves.
+         */
         Job: {
             /** Id */
             id: string;
@@ -838,6 +918,8 @@ export interface components {
             kind: "proof";
             /** Plan */
             plan: string;
+            /** Version */
+            version: number;
             /**
              * State
              * @enum {string}
@@ -847,10 +929,13 @@ export interface components {
             progress: number;
             /** Message */
             message: string;
-            result?: components["schemas"]["Proof"] | null;
-            problem?: components["schemas"]["Problem"] | null;
+            result: components["schemas"]["Proof"] | null;
+            problem: components["schemas"]["Problem"] | null;
         };
-        /** KeepChange */
+        /**
+         * KeepChange
+         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term.
+         */
         KeepChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -864,21 +949,47 @@ export interface components {
             /** Carriers */
             carriers: number[];
         };
-        /** MemoryPart */
+        /**
+         * KeepDecision
+         * @description A decision to keep results Partial.
+         */
+        KeepDecision: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "keep";
+            /** Target */
+            target: string;
+            /** Axis */
+            axis: string;
+            /** Carriers */
+            carriers: number[];
+        };
+        /**
+         * MemoryPart
+         * @description A part of a device's memory.
+         */
         MemoryPart: {
             /** Name */
             name: string;
             /** Bytes */
             bytes: number;
         };
-        /** MeshAxis */
+        /**
+         * MeshAxis
+         * @description One axis of a mesh; the list of them is in mesh order, the last one connects neighbouring ranks.
+         */
         MeshAxis: {
             /** Name */
             name: string;
             /** Size */
             size: number;
         };
-        /** MeshChange */
+        /**
+         * MeshChange
+         * @description Move to another cluster and mesh.
+         */
         MeshChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -890,8 +1001,11 @@ export interface components {
             /** Axes */
             axes: components["schemas"]["MeshAxis"][];
         };
-        /** ModelInfo */
-        ModelInfo: {
+        /**
+         * Model
+         * @description A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
+         */
+        Model: {
             /** Id */
             id: string;
             /** Name */
@@ -907,28 +1021,38 @@ export interface components {
             /** Builtin */
             builtin: boolean;
         };
-        /** ModelRef */
+        /**
+         * ModelRef
+         * @description The model of a plan.
+         */
         ModelRef: {
             /** Id */
-            id: string | null;
+            id: string;
             /** Name */
             name: string;
         };
-        /** Named */
-        Named: {
-            /** Name */
-            name: string;
-            /** Summary */
-            summary: string;
-        };
-        /** NewModel */
+        /**
+         * NewModel
+         * @description A model to import: the text of its `config.json`.
+         */
         NewModel: {
             /** Name */
             name: string;
             /** Content */
             content: string;
         };
-        /** NewPlan */
+        /**
+         * NewName
+         * @description Another name for a plan.
+         */
+        NewName: {
+            /** Name */
+            name: string;
+        };
+        /**
+         * NewPlan
+         * @description A plan to start: a model on a cluster, with presets to begin with.
+         */
         NewPlan: {
             /** Model */
             model: string;
@@ -957,14 +1081,6 @@ export interface components {
              * @default []
              */
             presets: components["schemas"]["PresetUse"][];
-        };
-        /** NewProof */
-        NewProof: {
-            /**
-             * Ranks
-             * @default 8
-             */
-            ranks: number;
         };
         /**
          * NodeView
@@ -1015,7 +1131,10 @@ export interface components {
             /** Backward S */
             backward_s: number;
         };
-        /** ParameterChange */
+        /**
+         * ParameterChange
+         * @description Say where parameters are stored: further sharded over `axes`, or as `layout`.
+         */
         ParameterChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1037,7 +1156,29 @@ export interface components {
              */
             regather: boolean;
         };
-        /** PlanState */
+        /**
+         * ParameterDecision
+         * @description A decision on where parameters are stored.
+         */
+        ParameterDecision: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "parameter";
+            /** Target */
+            target: string;
+            /** Axes */
+            axes: string[];
+            /** Layout */
+            layout: string | null;
+            /** Regather */
+            regather: boolean;
+        };
+        /**
+         * PlanState
+         * @description A plan with its graph and numbers; `undo` and `redo` are the labels of the edits that these would take.
+         */
         PlanState: {
             /** Id */
             id: string;
@@ -1061,11 +1202,14 @@ export interface components {
             precision: string;
             model: components["schemas"]["ModelRef"];
             /** Decisions */
-            decisions: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"])[];
+            decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"])[];
             view: components["schemas"]["PlanView"];
             summary: components["schemas"]["Summary"];
         };
-        /** PlanSummary */
+        /**
+         * PlanSummary
+         * @description A plan in the list of plans; `updated` is an ISO time in UTC.
+         */
         PlanSummary: {
             /** Id */
             id: string;
@@ -1074,7 +1218,10 @@ export interface components {
             /** Model */
             model: string;
             /** Mesh */
-            mesh: components["schemas"]["MeshAxis"][];
+            mesh: [
+                string,
+                number
+            ][];
             /** Cluster */
             cluster: string;
             /** Version */
@@ -1107,7 +1254,10 @@ export interface components {
             /** Edges */
             edges: components["schemas"]["EdgeView"][];
         };
-        /** PrecisionChange */
+        /**
+         * PrecisionChange
+         * @description Change the precision.
+         */
         PrecisionChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1117,7 +1267,10 @@ export interface components {
             /** Name */
             name: string;
         };
-        /** PresetChange */
+        /**
+         * PresetChange
+         * @description Add a preset.
+         */
         PresetChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1131,8 +1284,11 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        /** PresetInfo */
-        PresetInfo: {
+        /**
+         * PresetEntry
+         * @description A preset, with the names of its open axes.
+         */
+        PresetEntry: {
             /** Name */
             name: string;
             /** Summary */
@@ -1140,7 +1296,10 @@ export interface components {
             /** Axes */
             axes: string[];
         };
-        /** PresetUse */
+        /**
+         * PresetUse
+         * @description A preset with mesh axes for each of its open axes.
+         */
         PresetUse: {
             /** Name */
             name: string;
@@ -1149,7 +1308,10 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        /** Problem */
+        /**
+         * Problem
+         * @description What went wrong (RFC 9457), with a stable code and the remedy.
+         */
         Problem: {
             /** Type */
             type: string;
@@ -1161,41 +1323,19 @@ export interface components {
             detail: string;
             /** Code */
             code: string;
-            /**
-             * Hint
-             * @default
-             */
+            /** Hint */
             hint: string;
-            /**
-             * Subject
-             * @default
-             */
+            /** Subject */
             subject: string;
-            /**
-             * Version
-             * @default null
-             */
-            version: number | null;
         };
         /**
          * Proof
          * @description What a proof found.
-         *
-         *     Parameters
-         *     ----------
-         *     rows
-         *         Loss first, then every parameter.
-         *     failures
-         *         Errors that ranks raised, by rank.
-         *     collectives
-         *         Sentences on collectives that ran but were not planned or the other way round; empty if they are the same.
-         *     uncovered
-         *         What running at reduced sizes leaves open.
          */
         Proof: {
             /** Ok */
             ok: boolean;
-            mesh: components["schemas"]["DeviceMesh"];
+            mesh: components["schemas"]["ProofMesh"];
             /** Rows */
             rows: components["schemas"]["ProofRow"][];
             /** Failures */
@@ -1206,42 +1346,62 @@ export interface components {
             uncovered: string[];
         };
         /**
+         * ProofMesh
+         * @description The mesh that a proof ran on.
+         */
+        ProofMesh: {
+            /** Axes */
+            axes: [
+                string,
+                number
+            ][];
+        };
+        /**
+         * ProofRequest
+         * @description How many ranks a proof may use.
+         */
+        ProofRequest: {
+            /**
+             * Ranks
+             * @default 8
+             */
+            ranks: number;
+        };
+        /**
          * ProofRow
-         * @description The largest error of the loss or of one parameter over all ranks.
+         * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
          */
         ProofRow: {
             /** Name */
             name: string;
             /** Error */
-            error: number;
+            error: number | null;
             /** Rank */
             rank: number;
             /** Ok */
             ok: boolean;
         };
-        /** Registry */
+        /**
+         * Registry
+         * @description What this installation knows: the planner's tables, for menus and help.
+         */
         Registry: {
             /** Version */
             version: string;
             /** Torch */
             torch: boolean;
             /** Operators */
-            operators: components["schemas"]["Named"][];
+            operators: components["schemas"]["Entry"][];
             /** Collectives */
-            collectives: components["schemas"]["Named"][];
+            collectives: components["schemas"]["Entry"][];
             /** Presets */
-            presets: components["schemas"]["PresetInfo"][];
+            presets: components["schemas"]["PresetEntry"][];
             /** Devices */
-            devices: components["schemas"]["DeviceInfo"][];
+            devices: components["schemas"]["DeviceEntry"][];
             /** Precisions */
             precisions: string[];
             /** Exporters */
-            exporters: components["schemas"]["Named"][];
-        };
-        /** Rename */
-        Rename: {
-            /** Name */
-            name: string;
+            exporters: components["schemas"]["Entry"][];
         };
         /**
          * Report
@@ -1281,7 +1441,10 @@ export interface components {
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
-        /** SplitAxisChange */
+        /**
+         * SplitAxisChange
+         * @description Cut a mesh axis into several.
+         */
         SplitAxisChange: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1293,7 +1456,14 @@ export interface components {
             /** Sizes */
             sizes: number[];
         };
-        /** Summary */
+        /**
+         * Summary
+         * @description The numbers of a plan at a glance; each opens in the report.
+         *
+         *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+         *     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
+         *     compute all of this.
+         */
         Summary: {
             /** Step Time S */
             step_time_s: number;
@@ -1360,6 +1530,14 @@ export interface components {
             /** Parameter */
             parameter: boolean;
         };
+        /**
+         * Trial
+         * @description Changes to price without making them.
+         */
+        Trial: {
+            /** Changes */
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
+        };
         /** ValidationError */
         ValidationError: {
             /** Location */
@@ -1385,52 +1563,57 @@ export type BatchChange = components['schemas']['BatchChange'];
 export type Cell = components['schemas']['Cell'];
 export type Choice = components['schemas']['Choice'];
 export type ClearChange = components['schemas']['ClearChange'];
-export type ClusterInfo = components['schemas']['ClusterInfo'];
+export type Cluster = components['schemas']['Cluster'];
 export type Code = components['schemas']['Code'];
 export type CodeFile = components['schemas']['CodeFile'];
 export type CollectiveRow = components['schemas']['CollectiveRow'];
-export type CopyPlan = components['schemas']['CopyPlan'];
+export type CopyName = components['schemas']['CopyName'];
 export type CostItem = components['schemas']['CostItem'];
-export type DeviceInfo = components['schemas']['DeviceInfo'];
-export type DeviceMesh = components['schemas']['DeviceMesh'];
+export type DeviceEntry = components['schemas']['DeviceEntry'];
 export type Diagnostic = components['schemas']['Diagnostic'];
 export type EdgeView = components['schemas']['EdgeView'];
 export type Edit = components['schemas']['Edit'];
 export type Effect = components['schemas']['Effect'];
+export type Entry = components['schemas']['Entry'];
 export type FactorChange = components['schemas']['FactorChange'];
+export type FactorDecision = components['schemas']['FactorDecision'];
 export type FactorView = components['schemas']['FactorView'];
+export type Figure = components['schemas']['Figure'];
 export type GroupView = components['schemas']['GroupView'];
 export type HttpValidationError = components['schemas']['HTTPValidationError'];
-export type ImportPlan = components['schemas']['ImportPlan'];
+export type ImportedPlan = components['schemas']['ImportedPlan'];
 export type Job = components['schemas']['Job'];
 export type KeepChange = components['schemas']['KeepChange'];
+export type KeepDecision = components['schemas']['KeepDecision'];
 export type MemoryPart = components['schemas']['MemoryPart'];
 export type MeshAxis = components['schemas']['MeshAxis'];
 export type MeshChange = components['schemas']['MeshChange'];
-export type ModelInfo = components['schemas']['ModelInfo'];
+export type Model = components['schemas']['Model'];
 export type ModelRef = components['schemas']['ModelRef'];
-export type Named = components['schemas']['Named'];
 export type NewModel = components['schemas']['NewModel'];
+export type NewName = components['schemas']['NewName'];
 export type NewPlan = components['schemas']['NewPlan'];
-export type NewProof = components['schemas']['NewProof'];
 export type NodeView = components['schemas']['NodeView'];
 export type ParameterChange = components['schemas']['ParameterChange'];
+export type ParameterDecision = components['schemas']['ParameterDecision'];
 export type PlanState = components['schemas']['PlanState'];
 export type PlanSummary = components['schemas']['PlanSummary'];
 export type PlanView = components['schemas']['PlanView'];
 export type PrecisionChange = components['schemas']['PrecisionChange'];
 export type PresetChange = components['schemas']['PresetChange'];
-export type PresetInfo = components['schemas']['PresetInfo'];
+export type PresetEntry = components['schemas']['PresetEntry'];
 export type PresetUse = components['schemas']['PresetUse'];
 export type Problem = components['schemas']['Problem'];
 export type Proof = components['schemas']['Proof'];
+export type ProofMesh = components['schemas']['ProofMesh'];
+export type ProofRequest = components['schemas']['ProofRequest'];
 export type ProofRow = components['schemas']['ProofRow'];
 export type Registry = components['schemas']['Registry'];
-export type Rename = components['schemas']['Rename'];
 export type Report = components['schemas']['Report'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
+export type Trial = components['schemas']['Trial'];
 export type ValidationError = components['schemas']['ValidationError'];
 export type $defs = Record<string, never>;
 export interface operations {
@@ -1469,7 +1652,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ModelInfo"][];
+                    "application/json": components["schemas"]["Model"][];
                 };
             };
         };
@@ -1493,7 +1676,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ModelInfo"];
+                    "application/json": components["schemas"]["Model"];
                 };
             };
             /** @description Validation Error */
@@ -1522,7 +1705,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ClusterInfo"][];
+                    "application/json": components["schemas"]["Cluster"][];
                 };
             };
         };
@@ -1544,7 +1727,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ClusterInfo"];
+                    "application/json": components["schemas"]["Cluster"];
                 };
             };
             /** @description Validation Error */
@@ -1620,7 +1803,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ImportPlan"];
+                "application/json": components["schemas"]["ImportedPlan"];
             };
         };
         responses: {
@@ -1818,7 +2001,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Rename"];
+                "application/json": components["schemas"]["NewName"];
             };
         };
         responses: {
@@ -1853,7 +2036,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CopyPlan"];
+                "application/json": components["schemas"]["CopyName"];
             };
         };
         responses: {
@@ -1888,7 +2071,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Edit"];
+                "application/json": components["schemas"]["Trial"];
             };
         };
         responses: {
@@ -1994,9 +2177,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["Figure"];
                 };
             };
             /** @description Validation Error */
@@ -2114,7 +2295,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewProof"];
+                "application/json": components["schemas"]["ProofRequest"];
             };
         };
         responses: {
