@@ -128,8 +128,9 @@ class JobQueue:
                 if self._closed:
                     return
                 task = self._waiting.popleft()
-            # The worker can't remove its files when it is killed.
-            with tempfile.TemporaryDirectory(prefix="shardwright-job-", ignore_cleanup_errors=True) as folder:
+            # The worker can't remove its files when it is killed. The name is short because sockets lie in the folder,
+            # and a socket's path has room for about 100 characters.
+            with tempfile.TemporaryDirectory(prefix="sw-", ignore_cleanup_errors=True) as folder:
                 self._prove(task, folder)
 
     def _prove(self, task: _Task, folder: str) -> None:

@@ -26,6 +26,7 @@ LONGEST = 2000
 STATUS = {
     "document.too-large": 413,
     "http.too-large": 413,
+    "job.fault": 500,
     "job.queue-full": 429,
     "model.too-large": 413,
     "plan.node-unknown": 404,

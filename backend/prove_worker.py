@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
@@ -42,6 +43,10 @@ def work(
         pipe.send(prove(plan, ranks=ranks, progress=progress, export=bundle or compose.bundle))
     except PlannerError as error:
         pipe.send(error.diagnostic)
+    except Exception as error:
+        traceback.print_exc()
+        message = f"The proof stopped on an error that is not the plan's: {type(error).__name__}: {error}"
+        pipe.send(Diagnostic(code="job.fault", message=message, hint="The server's log says more."))
 
 
 def _end_with_parent() -> None:
