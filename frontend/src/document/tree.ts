@@ -133,3 +133,44 @@ export function openAtFirst(tree: Tree): string[] {
     .filter((item) => item.kind === "group" && !item.id.endsWith("#parts") && item.depth < 4)
     .map((item) => item.id);
 }
+
+export interface TreeMove {
+  select?: string;
+  toggle?: string;
+}
+
+/** What a key does in the tree (WAI-ARIA's pattern); null if it does nothing there. */
+export function treeMove(
+  tree: Tree,
+  rows: readonly string[],
+  isOpen: (id: string) => boolean,
+  id: string,
+  key: string,
+): TreeMove | null {
+  const item = tree.items.get(id);
+  if (!item) return null;
+  const index = rows.indexOf(id);
+  const select = (to: string | undefined): TreeMove => (to ? { select: to } : {});
+  const group = item.kind === "group";
+  switch (key) {
+    case "ArrowDown":
+      return select(rows[index + 1]);
+    case "ArrowUp":
+      return select(rows[index - 1]);
+    case "Home":
+      return select(rows[0]);
+    case "End":
+      return select(rows.at(-1));
+    case "ArrowRight":
+      if (!group) return {};
+      return isOpen(id) ? select(item.children[0]) : { toggle: id };
+    case "ArrowLeft":
+      return group && isOpen(id) ? { toggle: id } : select(item.parent);
+    case "Enter":
+      return group ? { select: id, toggle: id } : { select: id };
+    case " ":
+      return { select: id };
+    default:
+      return null;
+  }
+}
