@@ -1,9 +1,12 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-import { useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import type { PlanState } from "../api/types";
-import { StartPage } from "../views/start/StartPage";
-import { PlanPage } from "./PlanPage";
+import { Loading } from "../ui/states";
 import { goToPlan, usePlanRoute } from "./route";
+
+// Whoever opens a plan by its address does not wait for the start page, nor the other way round.
+const StartPage = lazy(() => import("../views/start/StartPage"));
+const PlanPage = lazy(() => import("./PlanPage"));
 
 export function App() {
   const id = usePlanRoute();
@@ -17,25 +20,26 @@ export function App() {
     if (id === null) document.title = "Shardwright";
   }, [id]);
 
-  if (id === null) {
-    return (
-      <StartPage
-        dark={dark}
-        onTheme={toggleTheme}
-        onOpen={(plan) => {
-          created.current = plan;
-          goToPlan(plan.id);
-        }}
-      />
-    );
-  }
   return (
-    <PlanPage
-      key={id}
-      id={id}
-      created={created.current?.id === id ? created.current : null}
-      dark={dark}
-      onTheme={toggleTheme}
-    />
+    <Suspense fallback={<Loading label="Loading the page" />}>
+      {id === null ? (
+        <StartPage
+          dark={dark}
+          onTheme={toggleTheme}
+          onOpen={(plan) => {
+            created.current = plan;
+            goToPlan(plan.id);
+          }}
+        />
+      ) : (
+        <PlanPage
+          key={id}
+          id={id}
+          created={created.current?.id === id ? created.current : null}
+          dark={dark}
+          onTheme={toggleTheme}
+        />
+      )}
+    </Suspense>
   );
 }

@@ -1,6 +1,6 @@
 import { SegmentedControl } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
 import type { Reach } from "../document/layers";
@@ -11,16 +11,17 @@ import { Resizer } from "../ui/Resizer";
 import { Banner } from "../views/designer/Banner";
 import { BottomBar } from "../views/designer/BottomBar";
 import { Outline } from "../views/designer/Outline";
-import { SettingsModal } from "../views/designer/SettingsModal";
 import { TopBar } from "../views/designer/TopBar";
 import { GraphCanvas, type GraphHandle } from "../views/graph/GraphCanvas";
 import { Panels } from "../views/panels/Panels";
 import classes from "./Designer.module.css";
 import { FindPalette, openFind } from "./FindPalette";
-import { HelpModal } from "./HelpModal";
 import { goToPlan, goToStart } from "./route";
 import { useAxisToggle } from "./useAxisToggle";
 import { useKeys } from "./useKeys";
+
+const SettingsModal = lazy(() => import("../views/designer/SettingsModal"));
+const HelpModal = lazy(() => import("./HelpModal"));
 
 type Direction = "forward" | "backward";
 
@@ -170,8 +171,10 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
         )}
         <Panels tab={tab} height={below} dark={dark} onTab={setTab} />
       </div>
-      <SettingsModal opened={settings} onClose={() => setSettings(false)} />
-      <HelpModal opened={help} commands={commands} onClose={() => setHelp(false)} />
+      <Suspense>
+        {settings && <SettingsModal onClose={() => setSettings(false)} />}
+        {help && <HelpModal commands={commands} onClose={() => setHelp(false)} />}
+      </Suspense>
       <FindPalette
         commands={commands}
         onNode={(id) => {

@@ -3,23 +3,16 @@ import type { Command } from "../commands/commands";
 import { keyCaps } from "../commands/keys";
 import classes from "./Designer.module.css";
 
-export function HelpModal({
-  opened,
+export default function HelpModal({
   commands,
   onClose,
 }: {
-  opened: boolean;
   commands: readonly Command[];
   onClose(): void;
 }) {
   const withKeys = commands.filter((command) => command.keys && !/^axis-[2-9]/.test(command.id));
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title="Keys"
-      closeButtonProps={{ "aria-label": "Close" }}
-    >
+    <Modal opened onClose={onClose} title="Keys" closeButtonProps={{ "aria-label": "Close" }}>
       <dl className={classes["keys"]}>
         {withKeys.map((command) => (
           <div key={command.id}>

@@ -11,7 +11,7 @@ import classes from "./Designer.module.css";
 import { goToStart } from "./route";
 
 /** Opens a plan by its id and holds its document while the page shows it. */
-export function PlanPage({
+export default function PlanPage({
   id,
   created,
   dark,

@@ -21,6 +21,25 @@ describe("the outline", () => {
     ]);
   });
 
+  it("puts makers before readers, whatever their scope", () => {
+    const plan = view();
+    const [edge] = plan.edges;
+    if (!edge) throw new Error("the fixture has an edge");
+    const more = [
+      { ...edge, id: ":b", producer: "run:layers.*.b", readers: [":head"] },
+      {
+        ...edge,
+        id: "carry",
+        kind: "carry",
+        producer: "run:layers.*.b",
+        readers: ["run:layers.*.a"],
+      },
+    ];
+    const mixed = buildTree({ ...plan, edges: [edge, ...more], nodes: [...plan.nodes].reverse() });
+    expect(mixed.roots).toEqual([":layers", ":head"]);
+    expect(mixed.items.get("run:layers.*")?.children).toEqual(["run:layers.*.a", "run:layers.*.b"]);
+  });
+
   it("filters by name, kind and axis, and keeps the groups around", () => {
     expect(visibleRows(tree, new Set(), "layers b")).toEqual([
       ":layers",

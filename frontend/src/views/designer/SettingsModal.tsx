@@ -8,11 +8,11 @@ import { BatchFields } from "../mesh/BatchFields";
 import { MeshFields } from "../mesh/MeshFields";
 import classes from "./SettingsModal.module.css";
 
-export function SettingsModal({ opened, onClose }: { opened: boolean; onClose(): void }) {
+export default function SettingsModal({ onClose }: { onClose(): void }) {
   const version = usePlan((state) => state.plan.version);
   return (
     <Modal
-      opened={opened}
+      opened
       onClose={onClose}
       size="lg"
       title="Mesh, batch and precision"

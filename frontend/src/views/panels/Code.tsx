@@ -11,7 +11,7 @@ import { useResource } from "../../ui/useResource";
 import classes from "./panels.module.css";
 
 /** The exported files, as the zip holds them. */
-export function Code() {
+export default function Code() {
   const { id, version } = usePlan((state) => state.plan);
   const code = useResource(`${id}@${version}`, () => api.code(id));
   const [path, setPath] = useState("");

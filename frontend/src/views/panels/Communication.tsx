@@ -23,7 +23,7 @@ const SORT: Record<Key, (row: CollectiveRow) => number | string> = {
 };
 
 /** The node that a collective's row is about: who makes the value, or else reads it. */
-export function nodeOfRow(view: PlanView, scope: string, value: string): string | null {
+function nodeOfRow(view: PlanView, scope: string, value: string): string | null {
   const edge = view.edges.find((candidate) => candidate.id === `${scope}:${value}`);
   return edge ? edge.producer || edge.readers[0] || null : null;
 }
@@ -40,7 +40,7 @@ function nodeOfClick(view: PlanView, data: unknown): string | null {
   return null;
 }
 
-export function Communication({ dark }: { dark: boolean }) {
+export default function Communication({ dark }: { dark: boolean }) {
   const document = useDocument();
   const { id, version } = usePlan((state) => state.plan);
   const view = usePlan((state) => state.plan.view);

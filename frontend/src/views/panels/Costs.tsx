@@ -5,7 +5,7 @@ import { Loading, ProblemNote } from "../../ui/states";
 import classes from "./panels.module.css";
 
 /** Step time and memory as trees; every number opens to its formula. */
-export function Costs() {
+export default function Costs() {
   const report = useReport(true);
   if (report.problem) return <ProblemNote problem={report.problem} onRetry={report.reload} />;
   if (!report.data) return <Loading label="Loading costs" />;

@@ -10,7 +10,7 @@ const ICONS: Record<Diagnostic["severity"], IconName> = {
   note: "note",
 };
 
-export function Diagnostics() {
+export default function Diagnostics() {
   const document = useDocument();
   const found = usePlan((state) => state.plan.summary.diagnostics);
   const nodes = usePlan((state) => state.plan.view.nodes);

@@ -1,12 +1,15 @@
 import { ActionIcon, Tabs } from "@mantine/core";
+import { lazy, Suspense } from "react";
 import { Icon } from "../../ui/icons";
 import { usePlan } from "../../ui/PlanContext";
-import { Code } from "./Code";
-import { Communication } from "./Communication";
-import { Costs } from "./Costs";
-import { Diagnostics } from "./Diagnostics";
-import { Prove } from "./Prove";
+import { Loading } from "../../ui/states";
 import classes from "./panels.module.css";
+
+const Code = lazy(() => import("./Code"));
+const Communication = lazy(() => import("./Communication"));
+const Costs = lazy(() => import("./Costs"));
+const Diagnostics = lazy(() => import("./Diagnostics"));
+const Prove = lazy(() => import("./Prove"));
 
 const TABS = ["communication", "costs", "code", "prove", "diagnostics"] as const;
 
@@ -55,21 +58,23 @@ export function Panels({
       </Tabs.List>
       {tab && (
         <div className={classes["content"]} style={{ height }}>
-          <Tabs.Panel value="communication">
-            <Communication dark={dark} />
-          </Tabs.Panel>
-          <Tabs.Panel value="costs">
-            <Costs />
-          </Tabs.Panel>
-          <Tabs.Panel value="code">
-            <Code />
-          </Tabs.Panel>
-          <Tabs.Panel value="prove">
-            <Prove />
-          </Tabs.Panel>
-          <Tabs.Panel value="diagnostics">
-            <Diagnostics />
-          </Tabs.Panel>
+          <Suspense fallback={<Loading label="Loading the panel" />}>
+            <Tabs.Panel value="communication">
+              <Communication dark={dark} />
+            </Tabs.Panel>
+            <Tabs.Panel value="costs">
+              <Costs />
+            </Tabs.Panel>
+            <Tabs.Panel value="code">
+              <Code />
+            </Tabs.Panel>
+            <Tabs.Panel value="prove">
+              <Prove />
+            </Tabs.Panel>
+            <Tabs.Panel value="diagnostics">
+              <Diagnostics />
+            </Tabs.Panel>
+          </Suspense>
         </div>
       )}
     </Tabs>

@@ -11,7 +11,7 @@ import classes from "./panels.module.css";
 const OVER: readonly string[] = ["done", "failed", "cancelled"];
 
 /** Runs the exported code on ranks and compares every gradient with the unsharded model's. */
-export function Prove() {
+export default function Prove() {
   const { id, version } = usePlan((state) => state.plan);
   const { torch } = useRegistry();
   const [job, setJob] = useState<Job | null>(null);

@@ -12,7 +12,7 @@ import { NewPlanForm } from "./NewPlanForm";
 import { RecentPlans } from "./RecentPlans";
 import classes from "./StartPage.module.css";
 
-export function StartPage({
+export default function StartPage({
   dark,
   onTheme,
   onOpen,
