@@ -50,12 +50,13 @@ def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardSt
         results=node.results, attributes=node.attributes,
         rule=RMS_SCALE.rule((x, mean, weight), (x,), {}), module=node.module, origin=node.name,
     )  # fmt: skip
-    return (first, replace_kept(strategy)), (second, strategy)
+    # The mean square is linear in nothing, so it keeps nothing partial; the scaling does it in its own weight.
+    return (first, replace(strategy, kept=())), (second, replace(strategy, kept=_carried_by(strategy, 2)))
 
 
-def replace_kept(strategy: ShardStrategy) -> ShardStrategy:
-    """Return the strategy without kept partial sums, for a part that is linear in nothing."""
-    return replace(strategy, kept=())
+def _carried_by(strategy: ShardStrategy, operand: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the kept axes with another operand as the carrier of the only term."""
+    return tuple((axis, (operand,)) for axis, _ in strategy.kept)
 
 
 def _integer(meta: TensorMeta) -> int:
