@@ -1,8 +1,8 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { lazy, Suspense, useEffect, useRef } from "react";
 import type { PlanState } from "../api/types";
+import { goToPlan, usePlanRoute } from "../ui/route";
 import { Loading } from "../ui/states";
-import { goToPlan, usePlanRoute } from "./route";
 
 // Whoever opens a plan by its address does not wait for the start page, nor the other way round.
 const StartPage = lazy(() => import("../views/start/StartPage"));

@@ -8,6 +8,7 @@ import { buildTree, openAtFirst, pathTo } from "../document/tree";
 import { Inspector } from "../inspector/Inspector";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
 import { Resizer } from "../ui/Resizer";
+import { goToPlan, goToStart } from "../ui/route";
 import { Banner } from "../views/designer/Banner";
 import { BottomBar } from "../views/designer/BottomBar";
 import { Outline } from "../views/designer/Outline";
@@ -16,7 +17,6 @@ import { GraphCanvas, type GraphHandle } from "../views/graph/GraphCanvas";
 import { Panels } from "../views/panels/Panels";
 import classes from "./Designer.module.css";
 import { FindPalette, openFind } from "./FindPalette";
-import { goToPlan, goToStart } from "./route";
 import { useAxisToggle } from "./useAxisToggle";
 import { useKeys } from "./useKeys";
 

@@ -4,11 +4,11 @@ import { api } from "../api/client";
 import type { PlanState } from "../api/types";
 import { createPlanDocument, type PlanDocument } from "../document/planDocument";
 import { PlanProvider } from "../ui/PlanContext";
+import { goToStart } from "../ui/route";
 import { Loading, ProblemNote } from "../ui/states";
 import { useResource } from "../ui/useResource";
 import { Designer } from "./Designer";
 import classes from "./Designer.module.css";
-import { goToStart } from "./route";
 
 /** Opens a plan by its id and holds its document while the page shows it. */
 export default function PlanPage({

@@ -175,19 +175,17 @@ function ChoiceChip({
     : from
       ? `Move ${axis} from ${from} to ${factor}`
       : `Split ${factor} over ${axis}`;
+  // A tooltip only where it tells what the chip does not: it would cover the chips beside it.
+  const tip = illegal ? (
+    <>
+      {reason}
+      {choice.remedy && <span className={classes["remedy"]}>{choice.remedy}</span>}
+    </>
+  ) : from && !on ? (
+    effect
+  ) : null;
   return (
-    <Reason
-      label={
-        illegal ? (
-          <>
-            {reason}
-            {choice.remedy && <span className={classes["remedy"]}>{choice.remedy}</span>}
-          </>
-        ) : (
-          effect
-        )
-      }
-    >
+    <Reason label={tip}>
       <button
         type="button"
         className={chips["toggle"]}

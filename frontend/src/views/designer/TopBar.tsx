@@ -5,6 +5,7 @@ import { deviceCount, parseCluster } from "../../document/mesh";
 import { AxisChip } from "../../ui/AxisChip";
 import { Icon } from "../../ui/icons";
 import { useColours, useDocument, usePlan, useRegistry } from "../../ui/PlanContext";
+import { follow, START } from "../../ui/route";
 import { Brand } from "../Brand";
 import { PlanName } from "./PlanName";
 import classes from "./TopBar.module.css";
@@ -31,7 +32,12 @@ export function TopBar({
 
   return (
     <header className={classes["bar"]}>
-      <a href="#/" className={classes["home"]} aria-label="Shardwright, start page">
+      <a
+        href={START}
+        onClick={follow}
+        className={classes["home"]}
+        aria-label="Shardwright, start page"
+      >
         <Brand />
       </a>
       <PlanName />

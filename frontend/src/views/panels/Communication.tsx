@@ -28,16 +28,9 @@ function nodeOfRow(view: PlanView, scope: string, value: string): string | null 
   return edge ? edge.producer || edge.readers[0] || null : null;
 }
 
-/** The node that a click on a figure means: its data carry an id or a name somewhere. */
-function nodeOfClick(view: PlanView, data: unknown): string | null {
-  const words = (Array.isArray(data) ? data : [data]).filter((word) => typeof word === "string");
-  for (const word of words) {
-    const node = view.nodes.find((candidate) => candidate.id === word || candidate.name === word);
-    if (node) return node.id;
-    const edge = view.edges.find((candidate) => candidate.id === word || candidate.value === word);
-    if (edge) return edge.producer || edge.readers[0] || null;
-  }
-  return null;
+/** The bar of the figure that a collective is part of. */
+function barOf(row: CollectiveRow): string {
+  return `${row.kind} · ${row.axes.join("·")}`;
 }
 
 export default function Communication({ dark }: { dark: boolean }) {
@@ -85,11 +78,13 @@ export default function Communication({ dark }: { dark: boolean }) {
         {figure.data && (
           <Plot
             figure={figure.data}
-            colours={colours}
             dark={dark}
             label="Time of collectives by kind and axis; the table beside it has the same numbers"
-            onClick={(data) => {
-              const node = nodeOfClick(view, data);
+            onClick={({ x, data }) => {
+              const costliest = report.data?.collectives
+                .filter((row) => barOf(row) === x && row.phase === data.name)
+                .sort((a, b) => b.seconds * b.count - a.seconds * a.count)[0];
+              const node = costliest && nodeOfRow(view, costliest.scope, costliest.value);
               if (node) document.select(node);
             }}
           />

@@ -1,30 +1,23 @@
+import type { PlotlyPoint } from "plotly.js-basic-dist-min";
 import { useEffect, useRef, useState } from "react";
 import { problemOf } from "../../api/client";
 import type { Figure, Problem } from "../../api/types";
 import { ProblemNote } from "../../ui/states";
 import classes from "./panels.module.css";
 
-interface Trace {
-  name?: string;
-  marker?: object;
-  [key: string]: unknown;
-}
-
 const CONFIG = { displayModeBar: false, scrollZoom: true, responsive: true };
 
-/** A figure that Python made; theme, axis colours and clicks are added here. Plotly is loaded when the first is shown. */
+/** A figure that Python made; theme and clicks are added here. Plotly is loaded when the first is shown. */
 export function Plot({
   figure,
-  colours,
   dark,
   label,
   onClick,
 }: {
   figure: Figure;
-  colours: Record<string, string>;
   dark: boolean;
   label: string;
-  onClick(data: unknown): void;
+  onClick(point: PlotlyPoint): void;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const click = useRef(onClick);
@@ -38,21 +31,20 @@ export function Plot({
     import("plotly.js-basic-dist-min")
       .then(async ({ default: plotly }) => {
         if (!current) return;
-        const data = figure.data.map((trace) => coloured(trace, colours));
         const drawn = await plotly.react(
           element,
-          data,
+          figure.data,
           { ...figure.layout, ...look(figure, dark) },
           CONFIG,
         );
         drawn.removeAllListeners("plotly_click");
-        drawn.on("plotly_click", ({ points }) => click.current(points[0]?.customdata));
+        drawn.on("plotly_click", ({ points }) => points[0] && click.current(points[0]));
       })
       .catch((error: unknown) => current && setProblem(problemOf(error)));
     return () => {
       current = false;
     };
-  }, [figure, colours, dark]);
+  }, [figure, dark]);
 
   // Its listeners on the window would outlive the element.
   useEffect(() => {
@@ -68,12 +60,6 @@ export function Plot({
 
   if (problem) return <ProblemNote problem={problem} />;
   return <div ref={box} className={classes["plot"]} role="img" aria-label={label} />;
-}
-
-/** A trace that is about an axis gets its hue. */
-function coloured(trace: Trace, colours: Record<string, string>): Trace {
-  const colour = trace.name === undefined ? undefined : colours[trace.name.split(/[ ·]/)[0] ?? ""];
-  return colour ? { ...trace, marker: { ...trace.marker, color: colour } } : trace;
 }
 
 function look(figure: Figure, dark: boolean): object {

@@ -1,7 +1,8 @@
 // The part of Plotly that the page uses; the bundle comes without types.
 declare module "plotly.js-basic-dist-min" {
   export interface PlotlyPoint {
-    customdata?: unknown;
+    x: unknown;
+    y: unknown;
     data: { name?: string };
   }
   export interface PlotlyElement extends HTMLElement {

@@ -6,6 +6,7 @@ import { formatBytes, formatSeconds } from "../../document/units";
 import { AxisChip } from "../../ui/AxisChip";
 import { axisColours } from "../../ui/colour";
 import { Icon } from "../../ui/icons";
+import { follow, planPath } from "../../ui/route";
 import { Empty, Loading, ProblemNote } from "../../ui/states";
 import type { Resource } from "../../ui/useResource";
 import classes from "./StartPage.module.css";
@@ -96,7 +97,7 @@ function Row({
   return (
     <tr data-testid={`plan:${plan.id}`}>
       <td>
-        <a className="link" href={`#/plans/${plan.id}`}>
+        <a className="link" href={planPath(plan.id)} onClick={follow}>
           {plan.name}
         </a>
       </td>
