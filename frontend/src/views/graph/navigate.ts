@@ -47,7 +47,10 @@ export function step(scene: Scene, from: number, way: Way): number {
     return Math.abs(r.x + r.width / 2 - centre) + 0.01 * Math.abs(r.y - own.y);
   };
   const nearest = (shapes: readonly number[]) =>
-    shapes.reduce((best, shape) => (best < 0 || distance(shape) < distance(best) ? shape : best), -1);
+    shapes.reduce(
+      (best, shape) => (best < 0 || distance(shape) < distance(best) ? shape : best),
+      -1,
+    );
   if (way === "producer" || way === "reader") {
     const map = neighbours(scene)[way === "producer" ? "producers" : "readers"];
     const found = nearest(map.get(from) ?? []);
