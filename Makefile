@@ -46,8 +46,7 @@ fmt: $(DEV_ENV) $(NODE_ENV)
 	$(NPM) run fmt
 
 gen: $(RUN_ENV) $(NODE_ENV)
-	$(PY) -c 'import json; from backend.app import create_app; print(json.dumps(create_app().openapi(), indent=1))' \
-	  > frontend/openapi.json
+	$(PY) -m backend.openapi > frontend/openapi.json
 	$(NPM) run gen
 
 # The hook compares sources by their hash, which make can't; it is quick when there is nothing to do.

@@ -1,12 +1,14 @@
-"""``python -m backend``: serve on the loopback interface until interrupted."""
+"""``python -m backend``: serve until interrupted; on the loopback interface, unless told otherwise."""
+
+from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 import uvicorn
 
 from .app import create_app
+from .log import to_stderr
 from .settings import Settings
 
 
@@ -15,18 +17,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m backend", description=__doc__)
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 8000)")
+    parser.add_argument("--token", help="what clients have to show; better set SHARDWRIGHT_TOKEN, which `ps` hides")
     flags = parser.parse_args()
     try:
-        settings = Settings.from_environment(os.environ, host=flags.host, port=flags.port)
+        settings = Settings.from_environment(os.environ, host=flags.host, port=flags.port, token=flags.token)
     except ValueError as error:
         parser.error(str(error))
-    if not settings.is_local:
-        print(
-            f"warning: {settings.host} may be reachable from other machines, and there is no login:"
-            " whoever reaches this port can use it.",
-            file=sys.stderr,
-        )
-    uvicorn.run(create_app(), host=settings.host, port=settings.port, server_header=False)
+    to_stderr()
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        # One parser wherever it runs; this one bounds the head of a request.
+        http="h11",
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=3,
+        limit_concurrency=200,
+        h11_max_incomplete_event_size=32 << 10,
+    )
 
 
 if __name__ == "__main__":

@@ -8,12 +8,29 @@
 
 from __future__ import annotations
 
-from .compose import bundle, evaluate, export, load_model, open_plan, redistribute, save_plan, train
-from .errors import PlannerError
-from .plan import Plan
-from .proof import prove
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .compose import bundle, evaluate, export, load_model, open_plan, redistribute, save_plan, train
+    from .errors import PlannerError
+    from .plan import Plan
+    from .proof import prove
 
 __all__ = [
     "Plan", "PlannerError", "bundle", "evaluate", "export", "load_model", "open_plan", "prove", "redistribute",
     "save_plan", "train",
 ]  # fmt: skip
+
+_HOMES = {"Plan": ".plan", "PlannerError": ".errors", "prove": ".proof"}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for, so that a command pays only for the modules that it uses."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, ".compose"), __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,6 +15,7 @@ After each stage `verify` holds the result to its invariant.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,9 +24,11 @@ from .autodiff import differentiate
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
 from .core.collective import Redistribution, Step
+from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import DeviceMesh
 from .core.report import Report
+from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
@@ -43,8 +46,8 @@ from .redistribution import distribute, plan_redistribution
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "bundle", "choices_at", "evaluate", "export", "load_model", "open_plan", "plan_text", "redistribute", "save_plan",
-    "shrunk_graph", "train", "view",
+    "bundle", "choices_at", "cluster_for", "evaluate", "export", "load_model", "load_source", "open_plan",
+    "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "train", "view",
 ]  # fmt: skip
 
 
@@ -71,25 +74,35 @@ def evaluate(plan: Plan) -> Report:
     return price_training(train(plan), plan.decisions, plan.cluster)
 
 
-def view(plan: Plan) -> tuple[PlanView, Report]:
-    """Return the folded graph of the plan for drawing, and its report."""
-    training = train(plan)
+def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, Report]:
+    """Return the folded graph of the plan for drawing, and its report.
+
+    Parameters
+    ----------
+    training
+        What `train` gave for the plan, if it is at hand; likewise below.
+    """
+    training = training or train(plan)
     report = price_training(training, plan.decisions, plan.cluster)
     precision = precision_named(plan.decisions.precision)
     seconds = node_seconds(training, precision, plan.cluster)
     return draw(training, plan.decisions, precision, report, seconds, covers), report
 
 
-def choices_at(plan: Plan, node: str) -> tuple[Choice, ...]:
+def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> tuple[Choice, ...]:
     """Return what may be clicked at a node of the plan's view, by the node's id."""
     mesh = plan.decisions.mesh
-    return node_choices(train(plan), node, lambda n, strategy, sizes: choices(n.rule, strategy, sizes, mesh, n.name))
+
+    def at(n: Node, strategy: ShardStrategy, sizes: Mapping[str, int]) -> tuple[Choice, ...]:
+        return choices(n.rule, strategy, sizes, mesh, n.name)
+
+    return node_choices(training or train(plan), node, at)
 
 
-def bundle(plan: Plan, form: str = "explicit") -> dict[str, str]:
+def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> dict[str, str]:
     """Return the exported code as path → text."""
     precision = precision_named(plan.decisions.precision)
-    return EXPORTERS[form].export(train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+    return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
@@ -126,6 +139,11 @@ def open_plan(path: str | Path) -> Plan:
         raise PlannerError(
             "document.unreadable", f"{str(path)!r} can't be read: {problem}.", "Name a plan file."
         ) from None
+    return read_plan(text)
+
+
+def read_plan(text: str) -> Plan:
+    """Return the plan of the text of a plan file."""
     source, decisions = read(text)
     return Plan(graph=load_source(source), decisions=decisions)
 
@@ -144,12 +162,17 @@ def redistribute(
         What the steps are priced on; by default one node of as many H100 as the mesh has ranks, or nodes of eight.
     """
     mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
-    count = mesh.device_count
-    name = cluster or (f"1x{count}-h100-sxm" if count <= 8 else f"{-(-count // 8)}x8-h100-sxm")
+    name = cluster or cluster_for(mesh)
     layouts = [Layout.parse(layout) if isinstance(layout, str) else layout for layout in (source, target)]
     if dtype not in DTYPE_BYTES:
         raise PlannerError("tensor.dtype-unknown", f"{dtype!r} is no element type.", f"Use {', '.join(DTYPE_BYTES)}.")
     return _plan_edge(layouts[0], layouts[1], shape, DTYPE_BYTES[dtype], mesh, name)
+
+
+def cluster_for(mesh: DeviceMesh) -> str:
+    """Return the name of a cluster of H100 that a mesh fits on, where none is named."""
+    count = mesh.device_count
+    return f"1x{count}-h100-sxm" if count <= 8 else f"{-(-count // 8)}x8-h100-sxm"
 
 
 @lru_cache(maxsize=65536)

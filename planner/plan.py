@@ -167,7 +167,7 @@ class Plan:
         mesh, parts = self.decisions.mesh.split(axis, sizes)
         return replace(self, decisions=self.decisions.rename_axis(axis, parts, mesh))
 
-    def preset(self, name: str, **axes: str | Iterable[str]) -> Plan:
+    def preset(self, name: str, /, **axes: str | Iterable[str]) -> Plan:
         """Add the decisions of a preset; its axes join those that the same factors already have.
 
         Raises

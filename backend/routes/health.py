@@ -1,22 +1,24 @@
-"""``GET /healthz`` tells that the server is up, and its version."""
+"""``GET /healthz`` tells whether the server is up and its database answers."""
+
+from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 
-router = APIRouter()
+from ..desk import AppDesk
+from ..problems import Refusal
+from ..schemas import Health, Problem
 
-
-class Health(BaseModel):
-    """The answer of a server that is up."""
-
-    status: Literal["ok"]
-    version: str
+router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", tags=["health"])
-def healthz() -> Health:
-    """Say that the server is up."""
-    return Health(status="ok", version=version("shardwright"))
+@router.get("/healthz", responses={503: {"model": Problem, "content": {"application/problem+json": {}}}})
+def healthz(desk: AppDesk) -> Health:
+    """Say whether the server is up."""
+    try:
+        desk.database.check()
+    except SQLAlchemyError:
+        raise Refusal(503, "http.database", "The database does not answer.", "Look at the server's log.") from None
+    return Health(status="ok", version=version("shardwright"), database="ok")

@@ -17,11 +17,11 @@ def span(target: str, name: str) -> Span | None:
     Parameters
     ----------
     target
-        Dotted tokens, matched against any run of consecutive tokens of the name.
+        Tokens with dots or slashes between, matched against any run of consecutive tokens of the name.
     name
         Path of a node or parameter, with `*` for the layer index.
     """
-    wanted, tokens = target.split("."), re.split(r"[./]", name)
+    wanted, tokens = re.split(r"[./]", target), re.split(r"[./]", name)
     for start in range(len(tokens) - len(wanted) + 1):
         spans = [_token(w, t) for w, t in zip(wanted, tokens[start:], strict=False)]
         found = [s for s in spans if s is not None]

@@ -52,16 +52,17 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
 
 def _backward(assignment: Assignment, fanout: Fanout, gradient: Layout, plan_edge: PlanEdge) -> Fanout:
     readers = tuple(replace(r, raw=_raw(assignment, r)) for r in fanout.readers)
-    groups: dict[Layout, list[int]] = {}
+    groups: dict[Layout, tuple[Layout, list[int]]] = {}
     for position, reader in enumerate(readers):
         if reader.raw is not None:
-            groups.setdefault(reader.raw, []).append(position)
+            _, members = groups.setdefault(reader.raw.normal(assignment.mesh), (reader.raw, []))
+            members.append(position)
     if not groups:
         return fanout
     dtype = "gradient" if fanout.kind == "parameter" else fanout.meta.dtype
     backward = tuple(
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
-        for raw, members in groups.items()
+        for raw, members in groups.values()
     )
     again = tuple(
         replace(delivery, readers=(position,))

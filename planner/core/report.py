@@ -72,6 +72,9 @@ class CollectiveRow:
         How often it happens in a step, microbatches and layers counted.
     source, target
         Printed layouts.
+    parameter, again
+        Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
+        forward.
     """
 
     scope: str
@@ -88,6 +91,7 @@ class CollectiveRow:
     source: str
     target: str
     parameter: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

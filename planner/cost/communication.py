@@ -9,6 +9,7 @@ ring                setup + (n−N)·α₁ + (N−1)·α₂ + R/B, with B = B₁
 tree of gathers     one rank a node: setup + ⌈log₂n⌉·α₂ + R/B₂
 all-reduce, ring    twice the hops and the bytes of the ring (reduce-scatter, then all-gather)
 all-reduce, switch  inside a node: S/B with B = bandwidth · in_switch_efficiency, hops as the ring
+all-reduce, short   inside a node: setup + 2·⌈log₂n⌉·α₁ + 2·S/B₁, a tree up and down, for buffers where hops count
 all-reduce, tree    setup + 2(m−1)·α₁ + 2·⌈log₂N⌉·α₂ + max(time inside a node, 2(N−1)/N·S/m / B₂)
 pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R·q/r / B₂): all-to-all and exchange, in r messages
                     a rank (n−1 for all-to-all), of which up to q = min(r, n−m) leave the node
@@ -101,7 +102,9 @@ def all_reduce_seconds(buffer: float, group: Group, cluster: ClusterSpec) -> flo
     """Return the seconds of an all-reduce of `buffer` bytes, by the fastest of its algorithms."""
     if group.nodes == 1:
         link = cluster.intra
-        return link.setup_s + 2 * _ring_hops(group, cluster) + _inside(buffer, group.size, link)
+        ring = 2 * _ring_hops(group, cluster) + _inside(buffer, group.size, link)
+        short = 2 * _tree_depth(group.size) * link.latency_s + 2 * buffer / _achieved(link)
+        return link.setup_s + min(ring, short)
     received = 2 * (group.size - 1) / group.size * buffer
     ring = 2 * _ring_hops(group, cluster) + received / _ring_bandwidth(group, cluster)
     crossing = 2 * (group.nodes - 1) / group.nodes * buffer / group.members

@@ -45,10 +45,10 @@ def _rows(
     size = itemsize(fanout.meta.dtype, precision)
     parameter = fanout.kind == "parameter"
     back = DTYPE_BYTES[precision.gradient] if parameter else size
-    phases: list[tuple[str, Delivery, int]] = [("forward", d, size) for d in fanout.forward]
-    phases += [("backward", d, size) for d in fanout.again]
-    phases += [("backward", d, back) for d in fanout.backward]
-    for phase, delivery, bytes_each in phases:
+    phases: list[tuple[str, bool, Delivery, int]] = [("forward", False, d, size) for d in fanout.forward]
+    phases += [("backward", True, d, size) for d in fanout.again]
+    phases += [("backward", False, d, back) for d in fanout.backward]
+    for phase, again, delivery, bytes_each in phases:
         for step in delivery.redistribution.steps:
             yield CollectiveRow(
                 scope=title,
@@ -65,4 +65,5 @@ def _rows(
                 source=str(step.source),
                 target=str(step.target),
                 parameter=parameter,
+                again=again,
             )

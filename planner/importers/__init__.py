@@ -16,6 +16,7 @@ from .zoo_models import zoo_names
 __all__ = [
     "IMPORTERS",
     "ImporterDef",
+    "load_hf_config",
     "load_model",
     "load_source",
     "load_zoo",

@@ -42,7 +42,8 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
     Raises
     ------
     ModelError
-        `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`, or what `read_config` raises.
+        `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
+        or what `read_config` raises.
 
     Examples
     --------
@@ -109,4 +110,4 @@ def _load_file(path: Path) -> ModelGraph:
         ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return load_hf_config(text, name or file.stem)
+    return build_decoder(read_config(text, repr(str(file))), name or file.stem)

@@ -50,12 +50,13 @@ def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardSt
         results=node.results, attributes=node.attributes,
         rule=RMS_SCALE.rule((x, mean, weight), (x,), {}), module=node.module, origin=node.name,
     )  # fmt: skip
-    return (first, replace_kept(strategy)), (second, strategy)
+    # The mean square is linear in nothing, so it keeps nothing partial; the scaling does it in its own weight.
+    return (first, replace(strategy, kept=())), (second, replace(strategy, kept=_carried_by(strategy, 2)))
 
 
-def replace_kept(strategy: ShardStrategy) -> ShardStrategy:
-    """Return the strategy without kept partial sums, for a part that is linear in nothing."""
-    return replace(strategy, kept=())
+def _carried_by(strategy: ShardStrategy, operand: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the kept axes with another operand as the carrier of the only term."""
+    return tuple((axis, (operand,)) for axis, _ in strategy.kept)
 
 
 def _integer(meta: TensorMeta) -> int:
@@ -93,6 +94,8 @@ RMS_NORM = OpDef(
     flops=per_element(4),
     backward_flops=per_element(8),
     saved=("x", "weight"),
+    # The fused kernel keeps 1 / root mean square, in fp32.
+    extra_saved=lambda operands, _: 4.0 * prod(operands[0][:-1]),
     differentiable=("x", "weight"),
     torch=_rms_torch,
     parts=_rms_parts,
@@ -117,7 +120,9 @@ RMS_SCALE = OpDef(
     rule=_scale_rule,
     flops=per_element(3),
     backward_flops=per_element(6),
-    saved=("x", "mean_square", "weight"),
+    saved=("x", "weight"),
+    # The normalised x, and 1 / root mean square in fp32.
+    extra_saved=lambda operands, element_bytes: element_bytes * prod(operands[0]) + 4.0 * prod(operands[1]),
     differentiable=("x", "mean_square", "weight"),
     torch=_scale_torch,
 )

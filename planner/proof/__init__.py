@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +30,9 @@ TOLERANCE = 1e-10
 
 Counts = Counter[tuple[str, tuple[str, ...], int, int]]
 """How often each collective ran: kind, axes, elements in, elements out."""
+
+Progress = Callable[[float, str], None]
+"""Told how far a proof is, from 0 to 1, and what it does now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +69,24 @@ class Proof:
     uncovered: tuple[str, ...]
 
 
-def prove(plan: Plan, *, ranks: int = LARGEST_WORLD, seed: int = 0, kind: str = "gradients", steps: int = 20) -> Proof:
+def _silent(done: float, message: str) -> None:
+    """Tell nobody."""
+
+
+def prove(
+    plan: Plan, *, ranks: int = LARGEST_WORLD, seed: int = 0, kind: str = "gradients", steps: int = 20,
+    progress: Progress = _silent, export: Callable[[Plan], Mapping[str, str]] = bundle,
+) -> Proof:  # fmt: skip
     """Prove a plan on at most `ranks` processes.
 
     Parameters
     ----------
     kind
         `gradients` compares one step's loss and gradients; `training` compares losses and parameters of `steps` steps.
+    progress
+        Called with the share that is done and what comes next.
+    export
+        Plan → the files to prove; tests pass one that makes a mistake.
 
     Raises
     ------
@@ -80,15 +94,20 @@ def prove(plan: Plan, *, ranks: int = LARGEST_WORLD, seed: int = 0, kind: str = 
         `proof.torch-missing`, `proof.mesh-too-large`, `proof.sizes`, `proof.timeout`.
     """
     _need_torch()
+    progress(0.0, "shrinking")
     small = shrink(plan, ranks)
+    progress(0.1, "exporting")
+    files = export(small)
+    progress(0.2, "starting ranks")
     with Ranks(small.decisions.mesh.device_count) as group, Ranks(1) as single:
-        proof = prove_bundle(small, bundle(small), group, single, seed=seed, kind=kind, steps=steps)
+        group.start()
+        proof = prove_bundle(small, files, group, single, seed=seed, kind=kind, steps=steps, progress=progress)
     return replace(proof, uncovered=uncovered(plan, small))
 
 
 def prove_bundle(
     plan: Plan, files: Mapping[str, str], group: Ranks, single: Ranks, *, seed: int = 0, kind: str = "gradients",
-    steps: int = 1,
+    steps: int = 1, progress: Progress = _silent,
 ) -> Proof:  # fmt: skip
     """Run a bundle of `plan`, at the plan's own sizes, on running ranks and compare it with the unsharded model."""
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
@@ -99,10 +118,13 @@ def prove_bundle(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
             seed=seed,
         )  # fmt: skip
+        progress(0.3, "unsharded run")
         (answer,) = single.run(job)
         if isinstance(answer, str):
             raise ProofError("proof.reference", f"The unsharded model does not run: {answer}")
+        progress(0.6, "sharded run")
         answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
+    progress(0.9, "comparing")
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)

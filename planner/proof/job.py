@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,6 +41,8 @@ class RankResult:
 
 def enter(rank: int, world: int, store: str, timeout: float, pipe: Connection) -> None:
     """Start a rank's process: torch is loaded here, and not in the process that asks."""
+    # A terminal interrupts all its processes at once; the one that asks ends the ranks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     from .worker import serve
 
     serve(rank, world, store, timeout, pipe)

@@ -46,8 +46,7 @@ class Ranks:
         ProofError
             `proof.timeout` when ranks do not answer in time, `proof.rank-died` when a process ends.
         """
-        if not self._processes:
-            self._start()
+        self.start()
         for pipe in self._pipes:
             pipe.send(job)
         answers: dict[int, RankResult | str] = {}
@@ -90,7 +89,10 @@ class Ranks:
             self._folder.cleanup()
             self._folder = None
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the processes, unless they run; does not wait until they are up."""
+        if self._processes:
+            return
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch", "torch.distributed"])
         self._folder = tempfile.TemporaryDirectory(prefix="shardwright-")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import zlib
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -45,6 +46,7 @@ def run(job: Job) -> RankResult:
     try:
         model = train.MODEL(mesh).double()
         parameters.initialise(model, mesh, seed=job.seed, std=0.1)
+        _vary(model, mesh, job.seed)
         if job.kind == "gradients":
             mesh.log = []
             batch = _batch(train.SETTINGS, job)
@@ -60,6 +62,17 @@ def run(job: Job) -> RankResult:
         return RankResult(errors=_errors(found, job, model, mesh), collectives=tuple(mesh.log or ()))
     finally:
         mesh.close()
+
+
+@torch.no_grad()
+def _vary(model: torch.nn.Module, mesh: Any, seed: int) -> None:
+    """Move biases from 0 and norm weights from 1: equal numbers hide a shard that is doubled or in another's place."""
+    shard = sys.modules["parallel.layout"].shard
+    own = dict(model.named_parameters())
+    for name, (shape, layout, kind) in sys.modules["parallel.parameters"].specs_of(model).items():
+        if kind != "normal":
+            generator = torch.Generator().manual_seed(zlib.crc32(f"{seed}:{name}".encode()))
+            own[name].add_(shard(0.1 * torch.randn(shape, generator=generator, dtype=torch.float64), layout, mesh))
 
 
 def _batch(settings: Any, job: Job) -> tuple[torch.Tensor, torch.Tensor]:

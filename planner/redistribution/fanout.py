@@ -90,10 +90,13 @@ def _fanout(
     shape = meta.concrete(assignment.symbols)
     targets: dict[Layout, list[int]] = {}
     for position, reader in enumerate(readers):
-        targets.setdefault(reader.layout, []).append(position)
+        targets.setdefault(reader.layout.normal(assignment.mesh), []).append(position)
     forward = tuple(
-        Delivery(readers=tuple(members), redistribution=plan_edge(source, target, shape, meta.dtype))
-        for target, members in targets.items()
+        Delivery(
+            readers=tuple(members),
+            redistribution=plan_edge(source, readers[members[0]].layout, shape, meta.dtype),
+        )
+        for members in targets.values()
     )
     return Fanout(
         value=name, kind=kind, meta=meta, shape=shape, source=source, gradient=None, readers=tuple(readers),

@@ -5,25 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..collectives import COLLECTIVES
-from ..core.assignment import Fanout, TrainingGraph
+from ..core.assignment import AssignedNode, Fanout, Symbols, TrainingGraph
 from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
+from ..core.strategy import layouts, problems
+from ..core.symbol import evaluate
 from ..errors import Diagnostic
 
 
 def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
     """Return what is broken in a training graph; empty if nothing is.
 
-    On every value and reader, folding the steps over the source layout gives the target layout, and every reader is
-    served once; every value that needs a gradient has each raw gradient of its readers brought to its gradient layout;
-    every parameter that is read has a gradient.
+    Every operator's strategy, and those of the parts of a composite one, are instances of their rules, and the layouts
+    follow from them. On every value and reader, folding the steps over the source layout gives the target layout, and
+    every reader is served once; every value that needs a gradient has each raw gradient of its readers brought to its
+    gradient layout; every parameter that is read has a gradient.
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []
     for scope in training.scopes:
+        for assigned in scope.assembly.nodes:
+            found += _operator(assigned, training.assignment.symbols, mesh)
         for fanout in scope.fanouts:
             found += _fanout(fanout, mesh)
     return tuple(found)
+
+
+def _operator(assigned: AssignedNode, symbols: Symbols, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+    node = assigned.node
+    sizes = {factor: evaluate(size, symbols) for factor, size in node.rule.sizes}
+    against = problems(node.rule, assigned.strategy, sizes, mesh, node.name)
+    yield from against
+    if not against and layouts(node.rule, assigned.strategy) != (assigned.operands, assigned.results):
+        message = f"{node.name}: the layouts do not follow from {assigned.strategy}."
+        yield Diagnostic(code="verify.operator-layout", subject=node.name, message=message)
 
 
 def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
@@ -31,8 +46,10 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     if served != list(range(len(fanout.readers))):
         yield _broken("verify.reader-not-served", fanout, f"readers {served} of {len(fanout.readers)} are served")
     for delivery in fanout.forward:
+        if delivery.redistribution.source != fanout.source:
+            yield _broken("verify.value-layout", fanout, f"it lies as {fanout.source}, and is read from another layout")
         for position in delivery.readers:
-            if delivery.redistribution.target != fanout.readers[position].layout:
+            if delivery.redistribution.target.normal(mesh) != fanout.readers[position].layout.normal(mesh):
                 yield _broken("verify.reader-layout", fanout, f"{fanout.readers[position].node} gets another layout")
         yield from _folds(fanout, delivery.redistribution, mesh)
     giving = sorted(i for i, reader in enumerate(fanout.readers) if reader.raw is not None)
@@ -42,6 +59,9 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     if fanout.kind == "parameter" and not fanout.backward:
         yield _broken("verify.parameter-without-gradient", fanout, "no reader gives it a gradient")
     for delivery in fanout.backward:
+        raws = {raw.normal(mesh) for i in delivery.readers if (raw := fanout.readers[i].raw) is not None}
+        if raws != {delivery.redistribution.source.normal(mesh)}:
+            yield _broken("verify.raw-layout", fanout, "gradients of other layouts are added or brought back")
         if delivery.redistribution.target != fanout.gradient:
             yield _broken("verify.gradient-layout", fanout, f"gradient ends as {delivery.redistribution.target}")
         yield from _folds(fanout, delivery.redistribution, mesh)

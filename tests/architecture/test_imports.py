@@ -15,9 +15,7 @@ HEAVY = ["fastapi", "onnx", "plotly", "torch", "transformers"]
 
 def test_import_planner_loads_nothing_heavy() -> None:
     program = f"import sys, planner; print(*[m for m in {HEAVY} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == []
 
 

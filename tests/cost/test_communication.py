@@ -81,6 +81,17 @@ def test_a_switch_that_reduces_takes_the_buffer_once():
     assert all_reduce_seconds(100 * MB, Group(size=2, members=2), switch) == pytest.approx(1002 * US)
 
 
+def test_small_all_reduce_inside_a_node_takes_a_tree():
+    # 2·log2(4) hops of 1 µs where the ring takes 6, and 8 kB up and down at 100 GB/s.
+    assert all_reduce_seconds(8e3, Group(size=4, members=4), ROUND) == pytest.approx((4 + 0.16) * US)
+
+
+def test_one_small_all_reduce_is_cheaper_than_one_an_axis():
+    spec = cluster("1x8-h100-sxm")
+    two, four, eight = (all_reduce_seconds(8192, Group(size=n, members=n), spec) for n in (2, 4, 8))
+    assert eight < two + four
+
+
 def test_all_reduce_over_single_ranks_takes_the_tree_when_small():
     group = Group(size=8, members=1)
     # Tree: 2·log2(8) hops of 10 µs, and 2·7/8 of 8 kB at 10 GB/s; a ring would take 14 hops.

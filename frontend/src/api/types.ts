@@ -1,4 +1,4 @@
-// The nouns of the API under one roof: the only file that imports the generated schema.
+// The nouns of the API under one roof: the only file that names the generated schema's types.
 export type {
   Badge,
   Cell,
@@ -6,21 +6,21 @@ export type {
   CodeFile,
   CollectiveRow,
   CostItem,
-  DeviceInfo,
+  DeviceEntry,
   Diagnostic,
   EdgeView,
-  FactorChange,
   FactorView,
+  Figure,
   GroupView,
   Job,
   MeshAxis,
-  ModelInfo,
+  Model,
   NewPlan,
   NodeView,
   PlanState,
   PlanSummary,
   PlanView,
-  PresetInfo,
+  PresetEntry,
   PresetUse,
   Problem,
   Proof,
@@ -30,6 +30,7 @@ export type {
   TensorView,
 } from "./schema";
 
-import type { Edit } from "./schema";
+import type { Edit, FactorChange, ParameterChange } from "./schema";
 
 export type Change = Edit["changes"][number];
+export type { FactorChange, ParameterChange };

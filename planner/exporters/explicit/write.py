@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
 from ...core.collective import Redistribution, Step
@@ -16,8 +17,9 @@ from ...ops import OPS, Local
 from .classes import Body, Call, uses
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+from .wrap import assignment, wrapped
 
-_WIDTH = 108
+_WIDTH = 112
 """Longest line of a statement before its indentation."""
 
 
@@ -44,13 +46,17 @@ class Writer:
         module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
         lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
         lines += ["    def __init__(self, mesh: Mesh) -> None:", "        super().__init__()"]
-        lines += ["        self.mesh = mesh", *(f"        {line}" for line in self._members(body)), ""]
+        lines += [
+            "        self.mesh = mesh",
+            *(f"        {line}" for long in self._members(body) for line in wrapped(long, _WIDTH)),
+            "",
+        ]
         names = self._identifiers(body)
         arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
         count = len(body.outputs)
         answer = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
         head = f"    def forward(self, {arguments}) -> {answer}:"
-        if len(head) > _WIDTH:
+        if len(head) > _WIDTH + 8:
             listed = [f"        {names[key]}: torch.Tensor," for key in body.inputs]
             head = "\n".join(["    def forward(", "        self,", *listed, f"    ) -> {answer}:"])
         lines.append(head)
@@ -58,7 +64,8 @@ class Writer:
         if any(re.search(r"\bmesh\b", line.split("#")[0]) for line in text):
             lines.append("        mesh = self.mesh")
         lines += [f"        {line}" for line in text]
-        lines.append(f"        return {', '.join(names[key] for key in body.outputs)}")
+        answer = ", ".join(names[key] for key in body.outputs)
+        lines += [f"        {line}" for line in _returned(answer)]
         return "\n".join(lines) + "\n"
 
     def _members(self, body: Body) -> Iterator[str]:
@@ -84,7 +91,8 @@ class Writer:
         for line in body.lines:
             keys += [*line.uses] if isinstance(line, Call) else [*uses([line])]
             keys += line.defines
-        for scope in self.training.scopes:
+        # Another run's values have the same names, and may have other forms.
+        for scope in (self.training.scopes[index] for index in sorted({0, self.scope})):
             for fanout in scope.fanouts:
                 formed = groups(fanout)
                 if len(formed) > 1:
@@ -107,16 +115,17 @@ class Writer:
     def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
         if isinstance(item, Call):
             child = item.body.module.rpartition(".")[2]
-            made, taken = (", ".join(names[key] for key in keys) for keys in (item.defines, item.uses))
-            yield f"{made} = self.{child}({taken})"
+            taken = ", ".join(names[key] for key in item.uses)
+            yield from assignment([names[key] for key in item.defines], f"self.{child}({taken})", _WIDTH)
             return
         arguments = [self._argument(a, names, module) for a in item.arguments]
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
             layouts = ", ".join(map(str, item.what.results))
-            code = f"{', '.join(targets)} = {text}"
-            yield from [f"{code}  # {layouts}"] if len(code + layouts) < _WIDTH else [f"# {layouts}", code]
+            code = assignment(targets, text, _WIDTH)
+            short = len(code) == 1 and len(code[0] + layouts) < _WIDTH - 4
+            yield from [f"{code[0]}  # {layouts}"] if short else [f"# {layouts}", *code]
         elif isinstance(item.what, Assembly):
             yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
         else:
@@ -157,7 +166,8 @@ class Writer:
         formed = groups(fanout)
         steps = {position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers}
         regather = fanout.regather and any(r.steps for r in steps.values())
-        yield from self._comment(fanout)
+        for line in self._comment(fanout):
+            yield from wrap(line, _WIDTH, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
         arguments = [source, "mesh"]
         if len(formed) == 1:
             call, forward = "reshard", steps[formed[0].readers[0]]
@@ -170,18 +180,12 @@ class Writer:
             arguments.append(f"forward=[{', '.join(f'[{_steps(steps[g.readers[0]])}]' for g in formed)}]")
             back = []
             for delivery in fanout.backward:
-                members = tuple(i for i, g in enumerate(formed) if g.readers[0] in delivery.readers)
+                members = tuple(i for i, g in enumerate(formed) if not set(g.readers).isdisjoint(delivery.readers))
                 back.append(f"([{_steps(delivery.redistribution)}], {members})")
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
-        line = f"{', '.join(targets)} = {call}({', '.join(arguments)})"
-        if len(line) < _WIDTH:
-            yield line
-        else:
-            yield f"{', '.join(targets)} = {call}("
-            yield from (f"    {argument}," for argument in arguments)
-            yield ")"
+        yield from assignment(targets, f"{call}({', '.join(arguments)})", _WIDTH)
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:
         yield f"# {fanout.value}, {fanout.source}:"
@@ -214,7 +218,8 @@ def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool
             yield f"{target} = {argument}"
     layers = f"self.{run.name.rpartition('.')[2]}" + (f"[{run.start}:{run.stop}]" if several else "")
     yield f"for layer in {layers}:"
-    yield f"    {', '.join(targets)} = layer({', '.join([*targets, *arguments[len(targets) :]])})"
+    inner = assignment(targets, f"layer({', '.join([*targets, *arguments[len(targets) :]])})", _WIDTH - 4)
+    yield from (f"    {line}" for line in inner)
 
 
 def _steps(moved: Redistribution) -> str:
@@ -234,6 +239,11 @@ def _step(step: Step, shape: tuple[int, ...]) -> str:
     if step.kind == "all_reduce" and step.source.reduce != "sum":
         arguments.append(f'op="{step.source.reduce}"')
     return f"{name}({', '.join(arguments)})"
+
+
+def _returned(answer: str) -> list[str]:
+    short = len(answer) < _WIDTH - len("return ")
+    return [f"return {answer}"] if short else wrapped(f"return ({answer})", _WIDTH)
 
 
 def _product(values: Iterator[int]) -> int:

@@ -1,0 +1,129 @@
+"""What the planner found → what is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.responses import Response
+
+from planner.collectives import COLLECTIVES
+from planner.core.graph import ModelGraph, ModelSource
+from planner.core.plan import Decisions
+from planner.core.report import Report
+from planner.importers import load_zoo, zoo_names
+
+from .evaluation import Evaluated
+from .schemas import (
+    Decision,
+    Effect,
+    FactorDecision,
+    KeepDecision,
+    MemoryPart,
+    Model,
+    ModelRef,
+    ParameterDecision,
+    PlanState,
+    PlanSummary,
+    Summary,
+)
+from .store import StoredPlan
+
+COMPUTE = ("compute, forward", "compute, backward")
+COMMUNICATION = ("communication of activations", "exposed communication of parameters")
+
+
+def json_answer(value: object, kind: Any = None, *, status: int = 200, etag: int | None = None) -> Response:
+    """Answer a model, or a value of `kind`, without the copies that the framework would make of a large one."""
+    text = value.model_dump_json() if isinstance(value, BaseModel) else TypeAdapter(kind).dump_json(value)
+    headers = {"ETag": f'"{etag}"'} if etag is not None else {}
+    return Response(text, status, headers, media_type="application/json")
+
+
+def model_answer(graph: ModelGraph, model_id: str) -> Model:
+    """Return a model."""
+    carried = [repeat.block.inputs[0].meta.shape[-1] for repeat in graph.root.repeats if repeat.block.inputs]
+    return Model(
+        id=model_id, name=graph.name, architecture=graph.modules[0].class_name if graph.modules else "",
+        layers=sum(repeat.count for repeat in graph.root.repeats),
+        hidden=next((size for size in carried if isinstance(size, int)), 0),
+        parameters=graph.parameter_count, builtin=model_id in zoo_names(),
+    )  # fmt: skip
+
+
+def model_ref(source: ModelSource) -> ModelRef:
+    """Return a plan's model, under the name of the one that comes along if it is that one."""
+    if source.name in zoo_names() and load_zoo(source.name).source.digest == source.digest:
+        return ModelRef(id=source.name, name=source.name)
+    return ModelRef(id=f"sha256-{source.digest}", name=source.name)
+
+
+def state_answer(plan: StoredPlan, found: Evaluated, *, status: int = 200) -> Response:
+    """Answer the state of a plan, with its version as ETag."""
+    d = plan.decisions
+    state = PlanState(
+        id=plan.id, name=plan.name, version=plan.version, undo=plan.undo, redo=plan.redo, cluster=d.cluster,
+        global_batch=d.global_batch, seq=d.seq, microbatches=d.microbatches, precision=d.precision,
+        model=model_ref(plan.source), decisions=decisions(d), view=found.view, summary=summary(found),
+    )  # fmt: skip
+    return json_answer(state, status=status, etag=plan.version)
+
+
+def decisions(d: Decisions) -> list[Decision]:
+    """Return the decisions of a plan as one list."""
+    return [
+        *(FactorDecision(type="factor", target=f.target, factor=f.factor, axes=list(f.axes)) for f in d.factors),
+        *(KeepDecision(type="keep", target=k.target, axis=k.axis, carriers=list(k.carriers)) for k in d.kept),
+        *(
+            ParameterDecision(
+                type="parameter",
+                target=p.target,
+                axes=list(p.axes),
+                regather=p.regather,
+                layout=None if p.layout is None else str(p.layout),
+            )
+            for p in d.parameters
+        ),
+    ]
+
+
+def summary(found: Evaluated) -> Summary:
+    """Return the numbers at a glance."""
+    report = found.report
+    step = report.step_time
+    return Summary(
+        step_time_s=step.value, interval_s=report.interval,
+        compute_s=sum(step.child(name).value for name in COMPUTE),
+        communication_s=sum(step.child(name).value for name in COMMUNICATION),
+        optimizer_s=step.child("optimizer").value,
+        memory_bytes=report.memory.value, capacity_bytes=report.capacity_bytes,
+        memory_parts=[MemoryPart(name=part.name, bytes=part.value) for part in report.memory.children],
+        mfu=report.mfu, tokens_per_second=report.tokens_per_second, flops=report.flops, collectives=calls(report),
+        diagnostics=list(report.diagnostics), evaluated_ms=found.took_s * 1000,
+    )  # fmt: skip
+
+
+def calls(report: Report) -> int:
+    """Return how many collectives a rank calls in a step, without what is local."""
+    return sum(row.count for row in report.collectives if not COLLECTIVES[row.kind].local)
+
+
+def plan_summary(plan: StoredPlan) -> PlanSummary:
+    """Return a plan's line in the list of plans."""
+    seconds, memory, capacity = plan.numbers
+    return PlanSummary(
+        id=plan.id, name=plan.name, model=plan.source.name, mesh=list(plan.decisions.mesh.axes),
+        cluster=plan.decisions.cluster, version=plan.version, updated=plan.updated.isoformat(),
+        step_time_s=seconds, memory_bytes=memory, capacity_bytes=capacity,
+    )  # fmt: skip
+
+
+def effect(before: Evaluated, after: Evaluated) -> Effect:
+    """Return what lies between two evaluations."""
+    old, new = before.report, after.report
+    return Effect(
+        step_time_s=new.step_time.value, memory_bytes=new.memory.value,
+        step_time_delta_s=new.step_time.value - old.step_time.value,
+        memory_delta_bytes=new.memory.value - old.memory.value,
+        collectives_delta=calls(new) - calls(old), diagnostics=list(new.diagnostics),
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""A change as it comes over HTTP → the method of `planner.Plan` that makes it, and a label for the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner import Plan
+from planner.core.mesh import DeviceMesh
+
+from .limits import check_mesh
+from .schemas import (
+    BatchChange,
+    Change,
+    ClearChange,
+    FactorChange,
+    KeepChange,
+    MeshAxis,
+    MeshChange,
+    ParameterChange,
+    PrecisionChange,
+    PresetChange,
+    SplitAxisChange,
+)
+
+LONGEST_LABEL = 200
+
+
+def apply(plan: Plan, changes: Iterable[Change]) -> Plan:
+    """Return the plan after all changes.
+
+    Raises
+    ------
+    PlannerError
+        The first change that is not legal.
+    """
+    for change in changes:
+        plan = _apply(plan, change)
+        check_mesh(plan.decisions.mesh)
+    return plan
+
+
+def _apply(plan: Plan, change: Change) -> Plan:
+    match change:
+        case FactorChange(target=target, factor=factor, axes=None):
+            return plan.release(target, factor)
+        case FactorChange(target=target, factor=factor, axes=axes):
+            return plan.shard(target, {factor: tuple(axes or ())})
+        case KeepChange():
+            return plan.keep(change.target, change.axis, change.carriers)
+        case ParameterChange():
+            return plan.store(change.target, axes=change.axes, layout=change.layout, regather=change.regather)
+        case PresetChange():
+            return plan.preset(change.name, **change.axes)
+        case MeshChange():
+            return plan.on(cluster=change.cluster, mesh=mesh_of(change.axes))
+        case SplitAxisChange():
+            return plan.split_axis(change.axis, tuple(change.sizes))
+        case BatchChange():
+            return plan.batch(global_batch=change.global_batch, seq=change.seq, microbatches=change.microbatches)
+        case PrecisionChange():
+            return plan.precise(change.name)
+        case ClearChange():
+            return plan.clear()
+
+
+def mesh_of(axes: Iterable[MeshAxis]) -> DeviceMesh:
+    """Return the mesh of a request; refuses repeated names and sizes that no cluster has."""
+    return check_mesh(DeviceMesh(tuple((axis.name, axis.size) for axis in axes)))
+
+
+def label_of(changes: list[Change]) -> str:
+    """Return a label for changes that came without one."""
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    first = _label(changes[0])
+    room = LONGEST_LABEL - len(more)
+    return (first if len(first) <= room else f"{first[: room - 1]}…") + more
+
+
+def _label(change: Change) -> str:
+    match change:
+        case FactorChange(axes=None):
+            return f"let {change.target} {change.factor} follow"
+        case FactorChange():
+            where = f"over {'·'.join(change.axes)}" if change.axes else "whole"
+            return f"{change.target} {change.factor} {where}"
+        case KeepChange():
+            return f"keep {change.target} partial over {change.axis}"
+        case ParameterChange():
+            return f"store {change.target} {change.layout or 'over ' + ('·'.join(change.axes) or 'no axis')}"
+        case PresetChange():
+            return f"{change.name} over {' '.join('·'.join(axes) for axes in change.axes.values())}"
+        case MeshChange():
+            return f"mesh {','.join(f'{axis.name}:{axis.size}' for axis in change.axes)} on {change.cluster}"
+        case SplitAxisChange():
+            return f"split {change.axis} into {' × '.join(map(str, change.sizes))}"
+        case BatchChange():
+            return f"batch {change.global_batch} × {change.seq} in {change.microbatches}"
+        case PrecisionChange():
+            return f"precision {change.name}"
+        case ClearChange():
+            return "clear all sharding"

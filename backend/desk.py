@@ -1,0 +1,88 @@
+"""What handlers work with: the settings, the stores, the evaluations at hand and the jobs of one server."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header
+from starlette.requests import Request
+
+from planner import PlannerError
+from planner.core.graph import ModelGraph
+from planner.importers import load_zoo, zoo_names
+
+from .evaluation import Evaluated, Evaluator
+from .jobs import Bundle, JobQueue
+from .problems import Refusal
+from .settings import Settings
+from .store import Database, ModelStore, PlanStore, StoredPlan
+
+
+class Desk:
+    """Everything that outlives a request."""
+
+    def __init__(self, settings: Settings, bundle: Bundle | None = None) -> None:
+        self.settings = settings
+        self.database = Database(settings.database_url)
+        self.models = ModelStore(self.database)
+        self.plans = PlanStore(self.database)
+        self.evaluator = Evaluator()
+        self.jobs = JobQueue(bundle)
+
+    def close(self) -> None:
+        """End the jobs and close the database."""
+        self.jobs.close()
+        self.database.close()
+
+    def graph(self, model_id: str) -> ModelGraph:
+        """Return the graph of a model by its id; a name is looked up among those that come along, never as a file."""
+        if (stored := self.models.get(model_id)) is not None:
+            return self.evaluator.graph(stored.source)
+        if model_id.startswith("sha256-"):
+            raise PlannerError(
+                "model.unknown-name", "There is no imported model with this id.", "Import its config.json.",
+                subject=model_id,
+            )  # fmt: skip
+        return load_zoo(model_id)
+
+    def plan(self, plan_id: str) -> StoredPlan:
+        """Return a plan; a `Refusal` with 404 if there is none."""
+        if (found := self.plans.get(plan_id)) is None:
+            raise Refusal(404, "http.not-found", "There is no plan with this id.", "Load the list of plans again.")
+        return found
+
+    def evaluated(self, plan: StoredPlan) -> Evaluated:
+        """Return the evaluation of a plan."""
+        return self.evaluator.plan(plan.source, plan.decisions)
+
+
+def desk(request: Request) -> Desk:
+    """Return the desk of the application."""
+    found: Desk = request.app.state.desk
+    return found
+
+
+def seen_version(
+    if_match: Annotated[str | None, Header(alias="If-Match", description='The version, e.g. `"3"`.')] = None,
+) -> int:
+    """Return the version that `If-Match` names.
+
+    Every change has to name the version that it was made on; `*` would overwrite what the client has not seen.
+    """
+    match = re.fullmatch(r'"(\d{1,9})"', if_match or "")
+    if match is None:
+        raise Refusal(
+            428, "plan.version-required", "This request changes a plan and does not say which version it has seen.",
+            'Send the ETag of the plan as the header If-Match, e.g. If-Match: "3".',
+        )  # fmt: skip
+    return int(match[1])
+
+
+def is_builtin(name: str) -> bool:
+    """Return whether a model comes along under this name."""
+    return name in zoo_names()
+
+
+AppDesk = Annotated[Desk, Depends(desk)]
+SeenVersion = Annotated[int, Depends(seen_version)]

@@ -1,0 +1,75 @@
+"""What follows from a plan: choices, report, figures, its file and the exported code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from starlette.responses import Response
+
+from planner import compose
+from planner.core.report import Report
+from planner.core.view import Choice
+from planner.figures import FIGURES
+
+from ..answers import json_answer
+from ..archive import zip_of
+from ..desk import AppDesk
+from ..problems import Refusal
+from ..schemas import Code, CodeFile, Figure
+from . import api_router
+
+router = api_router("results")
+
+
+@router.get("/plans/{plan_id}/choices", response_model=list[Choice])
+def choices(plan_id: str, node: Annotated[str, Query(max_length=500)], desk: AppDesk) -> Response:
+    """Return what may be clicked at a node of the plan's view, by the node's id."""
+    found = desk.evaluated(desk.plan(plan_id))
+    return json_answer(compose.choices_at(found.plan, node, found.training), tuple[Choice, ...])
+
+
+@router.get("/plans/{plan_id}/report", response_model=Report)
+def report(plan_id: str, desk: AppDesk) -> Response:
+    """Return the report: every number with the tree that explains it."""
+    return json_answer(desk.evaluated(desk.plan(plan_id)).report, Report)
+
+
+@router.get("/plans/{plan_id}/figures/{figure}")
+def figure(plan_id: str, figure: str, desk: AppDesk) -> Figure:
+    """Return a Plotly figure of the report."""
+    if figure not in FIGURES:
+        raise Refusal(404, "http.not-found", "There is no such figure.", f"Use one of: {', '.join(FIGURES)}.")
+    return Figure(**FIGURES[figure].draw(desk.evaluated(desk.plan(plan_id)).report))
+
+
+@router.get("/plans/{plan_id}/file", response_class=Response, responses={200: {"content": {"application/json": {}}}})
+def file(plan_id: str, desk: AppDesk) -> Response:
+    """Return the plan file, to be saved."""
+    stored = desk.plan(plan_id)
+    text = compose.plan_text(desk.evaluated(stored).plan)
+    return _download(text.encode(), "application/json", f"plan-{stored.id}.json")
+
+
+@router.get("/plans/{plan_id}/code")
+def code(plan_id: str, desk: AppDesk) -> Code:
+    """Return the exported code."""
+    found = desk.evaluated(desk.plan(plan_id))
+    files = compose.bundle(found.plan, training=found.training)
+    return Code(files=[CodeFile(path=path, text=text) for path, text in files.items()])
+
+
+@router.get(
+    "/plans/{plan_id}/export.zip", response_class=Response, responses={200: {"content": {"application/zip": {}}}}
+)
+def export(plan_id: str, desk: AppDesk) -> Response:
+    """Return the exported code as an archive, the same bytes for the same plan."""
+    stored = desk.plan(plan_id)
+    found = desk.evaluated(stored)
+    return _download(
+        zip_of(compose.bundle(found.plan, training=found.training)), "application/zip", f"plan-{stored.id}.zip"
+    )
+
+
+def _download(content: bytes, media_type: str, name: str) -> Response:
+    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})

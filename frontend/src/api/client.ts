@@ -1,0 +1,136 @@
+import createClient from "openapi-fetch";
+import type { paths } from "./schema";
+import type {
+  Change,
+  Choice,
+  CodeFile,
+  Figure,
+  Job,
+  Model,
+  NewPlan,
+  PlanState,
+  PlanSummary,
+  Problem,
+  Registry,
+  Report,
+} from "./types";
+
+/** An answer that is no success; what it says comes from the server's problem document. */
+export class ApiError extends Error {
+  constructor(readonly problem: Problem & { version?: number }) {
+    super(problem.detail);
+  }
+}
+
+const UNREACHABLE: Problem = {
+  type: "about:blank",
+  title: "No answer",
+  status: 0,
+  detail: "The server does not answer.",
+  code: "http.unreachable",
+  hint: "See that `shardwright serve` is running, then try again.",
+  subject: "",
+};
+
+const client = createClient<paths>({ baseUrl: "" });
+
+// openapi-fetch reads tuples as arrays, so that what an answer holds is named by the caller; what is sent is checked.
+interface Answer {
+  data?: unknown;
+  error?: unknown;
+  response: Response;
+}
+
+function isProblem(value: unknown): value is Problem {
+  return typeof value === "object" && value !== null && "detail" in value && "code" in value;
+}
+
+async function settle<T>(call: Promise<Answer>): Promise<T> {
+  let answer: Answer;
+  try {
+    answer = await call;
+  } catch {
+    throw new ApiError(UNREACHABLE);
+  }
+  if (answer.response.ok) return answer.data as T;
+  if (isProblem(answer.error)) throw new ApiError(answer.error);
+  const { status, statusText } = answer.response;
+  const detail = `The server answered ${status} ${statusText}.`;
+  throw new ApiError({ ...UNREACHABLE, title: statusText, status, detail, code: "http.error" });
+}
+
+const at = (plan_id: string) => ({ path: { plan_id } });
+const atJob = (job_id: string) => ({ path: { job_id } });
+const atVersion = (plan_id: string, version: number) => ({
+  path: { plan_id },
+  header: { "If-Match": `"${version}"` },
+});
+
+/** Everything that the page asks of the server. */
+export const api = {
+  registry: (): Promise<Registry> => settle(client.GET("/api/v1/registry")),
+  models: (): Promise<Model[]> => settle(client.GET("/api/v1/models")),
+  addModel: (name: string, content: string): Promise<Model> =>
+    settle(client.POST("/api/v1/models", { body: { name, content } })),
+  plans: (): Promise<PlanSummary[]> => settle(client.GET("/api/v1/plans")),
+  plan: (id: string): Promise<PlanState> =>
+    settle(client.GET("/api/v1/plans/{plan_id}", { params: at(id) })),
+  createPlan: (body: NewPlan): Promise<PlanState> => settle(client.POST("/api/v1/plans", { body })),
+  importPlan: (text: string, name?: string): Promise<PlanState> =>
+    settle(client.POST("/api/v1/plans/import", { body: { text, name } })),
+  rename: (id: string, name: string): Promise<PlanSummary> =>
+    settle(client.PUT("/api/v1/plans/{plan_id}/name", { params: at(id), body: { name } })),
+  copy: (id: string, name?: string): Promise<PlanState> =>
+    settle(client.POST("/api/v1/plans/{plan_id}/copy", { params: at(id), body: { name } })),
+  remove: (id: string): Promise<void> =>
+    settle(client.DELETE("/api/v1/plans/{plan_id}", { params: at(id) })),
+  edit: (id: string, version: number, changes: Change[], label: string): Promise<PlanState> =>
+    settle(
+      client.PATCH("/api/v1/plans/{plan_id}", {
+        params: atVersion(id, version),
+        body: { changes, label },
+      }),
+    ),
+  undo: (id: string, version: number): Promise<PlanState> =>
+    settle(client.POST("/api/v1/plans/{plan_id}/undo", { params: atVersion(id, version) })),
+  redo: (id: string, version: number): Promise<PlanState> =>
+    settle(client.POST("/api/v1/plans/{plan_id}/redo", { params: atVersion(id, version) })),
+  choices: (id: string, node: string): Promise<Choice[]> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/choices", { params: { ...at(id), query: { node } } }),
+    ),
+  report: (id: string): Promise<Report> =>
+    settle(client.GET("/api/v1/plans/{plan_id}/report", { params: at(id) })),
+  figure: (id: string, name: "communication" | "memory" | "step"): Promise<Figure> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/figures/{figure}", {
+        params: { path: { plan_id: id, figure: name } },
+      }),
+    ),
+  code: (id: string): Promise<{ files: CodeFile[] }> =>
+    settle(client.GET("/api/v1/plans/{plan_id}/code", { params: at(id) })),
+  prove: (id: string): Promise<Job> =>
+    settle(client.POST("/api/v1/plans/{plan_id}/proofs", { params: at(id), body: { ranks: 8 } })),
+  job: (id: string): Promise<Job> =>
+    settle(client.GET("/api/v1/jobs/{job_id}", { params: atJob(id) })),
+  cancelJob: (id: string): Promise<Job> =>
+    settle(client.DELETE("/api/v1/jobs/{job_id}", { params: atJob(id) })),
+  fileAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/file`,
+  zipAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/export.zip`,
+  jobEventsAddress: (id: string) => `/api/v1/jobs/${encodeURIComponent(id)}/events`,
+};
+
+export type Api = typeof api;
+
+/** Turns whatever was thrown into something that can be shown. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof ApiError) return error.problem;
+  const detail = error instanceof Error ? error.message : String(error);
+  return {
+    ...UNREACHABLE,
+    title: "Fault in the page",
+    detail,
+    hint: "Reload the page.",
+    code: "page.fault",
+  };
+}

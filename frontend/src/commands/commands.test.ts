@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { Choice } from "../api/types";
+import { factor, node } from "../document/fixtures";
+import { applyPreset, followAgain, storeParameter, toggleAxis } from "./edits";
+import { keyCaps, pressed } from "./keys";
+
+const operator = node("layers.*.q_proj", "", {
+  factors: [
+    factor("batch", ["dp"]),
+    factor("k", []),
+    { ...factor("n", ["tp"], true), pins: ["q_proj"] },
+  ],
+});
+
+function choice(name: string, axis: string, on: boolean, sets: [string, string[]][]): Choice {
+  return { factor: name, axis, on, legal: true, reason: "", remedy: "", sets };
+}
+
+const choices = [
+  choice("batch", "dp", true, [["batch", []]]),
+  choice("k", "tp", false, [
+    ["n", []],
+    ["k", ["tp"]],
+  ]),
+  choice("n", "tp", true, [["n", []]]),
+];
+
+describe("toggling an axis", () => {
+  it("sends what the choice says, for all layers", () => {
+    const step = toggleAxis(operator, choices, "k", "tp", { kind: "all" });
+    expect(step.changes).toEqual([
+      { type: "factor", target: "layers.*.q_proj", factor: "n", axes: [] },
+      { type: "factor", target: "layers.*.q_proj", factor: "k", axes: ["tp"] },
+    ]);
+    expect(step).toMatchObject({ label: "move tp of q_proj from n to k", field: "factor:k" });
+  });
+
+  it("names one layer, and asks for the selection to follow it", () => {
+    const reach = { kind: "range", first: 3, last: 3 } as const;
+    const step = toggleAxis(operator, choices, "n", "tp", reach);
+    expect(step.changes[0]).toMatchObject({ target: "layers.3.q_proj", axes: [] });
+    expect(step).toMatchObject({ layer: 3, label: "keep q_proj n whole over tp, layer 3" });
+  });
+
+  it("goes by what is drawn when the choices are older", () => {
+    const drawn = {
+      ...operator,
+      factors: [factor("batch", ["dp"]), factor("k", ["tp"]), factor("n", [])],
+    };
+    const step = toggleAxis(drawn, choices, "k", "tp", { kind: "all" });
+    expect(step.changes).toEqual([
+      { type: "factor", target: "layers.*.q_proj", factor: "k", axes: [] },
+    ]);
+  });
+});
+
+it("following again forgets the decisions that pin the factor, however they are written", () => {
+  expect(followAgain(operator, "n").changes).toEqual([
+    { type: "factor", target: "q_proj", factor: "n", axes: null },
+  ]);
+});
+
+it("a parameter is stored under its dotted path", () => {
+  expect(storeParameter("layers.*/a.weight", ["dp"], true).changes).toEqual([
+    { type: "parameter", target: "layers.*.a.weight", axes: ["dp"], layout: null, regather: true },
+  ]);
+});
+
+it("a preset gets the axis for each of its open axes", () => {
+  const preset = { name: "megatron", summary: "", axes: ["axis"] };
+  expect(applyPreset(preset, "tp")).toMatchObject({
+    changes: [{ type: "preset", name: "megatron", axes: { axis: ["tp"] } }],
+    label: "Megatron tensor parallel over tp",
+  });
+});
+
+describe("keys", () => {
+  const press = (key: string, more = {}) => ({
+    key,
+    ctrlKey: false,
+    metaKey: false,
+    shiftKey: false,
+    altKey: false,
+    ...more,
+  });
+
+  it.each([
+    ["mod+z", press("z", { ctrlKey: true }), true],
+    ["mod+z", press("Z", { ctrlKey: true, shiftKey: true }), false],
+    ["mod+shift+z", press("Z", { metaKey: true, shiftKey: true }), true],
+    ["f", press("f"), true],
+    ["f", press("f", { ctrlKey: true }), false],
+    ["?", press("?", { shiftKey: true }), true],
+    ["arrowdown", press("ArrowDown"), true],
+  ])("%s", (keys, event, expected) => expect(pressed(event, keys)).toBe(expected));
+
+  it("are shown as caps", () => expect(keyCaps("mod+shift+z")).toEqual(["Ctrl", "Shift", "Z"]));
+});

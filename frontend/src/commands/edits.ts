@@ -1,0 +1,145 @@
+// From what a person does to the changes that the API takes, each with the label that undo shows.
+import type { Change, Choice, MeshAxis, NodeView, PresetEntry } from "../api/types";
+import type { Reach } from "../document/layers";
+import { targetFor } from "../document/layers";
+import type { Step } from "../document/planDocument";
+
+/** The axes of a factor as drawn now, or as the choices say where the operator is a part of the one that is edited. */
+export function axesNow(node: NodeView, choices: readonly Choice[], factor: string): string[] {
+  const drawn = node.factors.find((candidate) => candidate.name === factor);
+  if (drawn) return drawn.axes;
+  return choices
+    .filter((choice) => choice.factor === factor && choice.on)
+    .map((choice) => choice.axis);
+}
+
+/** Clicking an axis at a factor: off if it is on, else on, leaving the factor where it was. */
+export function toggleAxis(
+  node: NodeView,
+  choices: readonly Choice[],
+  factor: string,
+  axis: string,
+  reach: Reach,
+): Step {
+  const target = targetFor(node.target, reach);
+  const on = axesNow(node, choices, factor).includes(axis);
+  const choice = choices.find(
+    (candidate) => candidate.factor === factor && candidate.axis === axis,
+  );
+  // While an edit is drawn but not answered, the choices are of the state before it.
+  const sets = choice && choice.on === on ? choice.sets : toggled(node, choices, factor, axis, on);
+  const from = sets.find(([name, axes]) => name !== factor && !axes.includes(axis));
+  const label = on
+    ? `keep ${node.label} ${factor} whole over ${axis}`
+    : from
+      ? `move ${axis} of ${node.label} from ${from[0]} to ${factor}`
+      : `split ${node.label} ${factor} over ${axis}`;
+  return {
+    changes: sets.map(([name, axes]) => ({ type: "factor", target, factor: name, axes })),
+    label: label + suffix(reach),
+    field: `factor:${factor}`,
+    layer: reach.kind === "range" ? reach.first : null,
+  };
+}
+
+function toggled(
+  node: NodeView,
+  choices: readonly Choice[],
+  factor: string,
+  axis: string,
+  on: boolean,
+): [string, string[]][] {
+  const names = new Set(choices.map((choice) => choice.factor));
+  const sets: [string, string[]][] = [];
+  for (const name of names) {
+    const now = axesNow(node, choices, name);
+    const left = now.filter((other) => other !== axis);
+    const after = name === factor && !on ? [...left, axis] : left;
+    if (after.join() !== now.join()) sets.push([name, after]);
+  }
+  return sets;
+}
+
+function suffix(reach: Reach): string {
+  if (reach.kind === "all") return "";
+  return reach.first === reach.last
+    ? `, layer ${reach.first}`
+    : `, layers ${reach.first}–${reach.last}`;
+}
+
+/** Forget every decision on a factor: it follows the operands again. */
+export function followAgain(node: NodeView, factor: string): Step {
+  const pins = node.factors.find((candidate) => candidate.name === factor)?.pins ?? [];
+  return {
+    changes: pins.map((target) => ({ type: "factor", target, factor, axes: null })),
+    label: `let ${node.label} ${factor} follow`,
+    field: `factor:${factor}`,
+    layer: null,
+  };
+}
+
+export function storeParameter(value: string, axes: string[], regather: boolean): Step {
+  const name = value.split(/[./]/).slice(-2).join(".");
+  const where =
+    axes.length > 0 ? `shard ${name} over ${axes.join("·")}` : `store ${name} unsharded`;
+  return {
+    changes: [
+      { type: "parameter", target: value.replaceAll("/", "."), axes, layout: null, regather },
+    ],
+    label: where + (regather ? ", fetched again in backward" : ""),
+    field: `parameter:${value}`,
+    layer: null,
+  };
+}
+
+export function applyPreset(preset: PresetEntry, axis: string): Step {
+  return {
+    changes: [{ type: "preset", name: preset.name, axes: presetAxes(preset, axis) }],
+    label: `${presetTitle(preset.name)} over ${axis}`,
+    field: "preset",
+    layer: null,
+  };
+}
+
+export function presetAxes(preset: PresetEntry, axis: string): Record<string, string[]> {
+  return Object.fromEntries(preset.axes.map((open) => [open, [axis]]));
+}
+
+const TITLES: Record<string, string> = {
+  data_parallel: "Data parallel",
+  megatron: "Megatron tensor parallel",
+  sequence_parallel: "Sequence parallel",
+  zero3: "ZeRO-3",
+};
+
+export function presetTitle(name: string): string {
+  const words = name.replaceAll("_", " ");
+  return TITLES[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function whole(field: string, label: string, change: Change): Step {
+  return { changes: [change], label, field, layer: null };
+}
+
+export const clearAll = (): Step => whole("preset", "clear all decisions", { type: "clear" });
+
+export const changeMesh = (cluster: string, axes: MeshAxis[]): Step =>
+  whole("mesh", `mesh ${axes.map(({ name, size }) => `${name}:${size}`).join(" ")} on ${cluster}`, {
+    type: "mesh",
+    cluster,
+    axes,
+  });
+
+export const splitAxis = (axis: string, sizes: number[]): Step =>
+  whole("mesh", `cut ${axis} into ${sizes.join(" × ")}`, { type: "split_axis", axis, sizes });
+
+export const changeBatch = (global_batch: number, seq: number, microbatches: number): Step =>
+  whole("batch", `batch ${global_batch} × ${seq}, ${microbatches} microbatches`, {
+    type: "batch",
+    global_batch,
+    seq,
+    microbatches,
+  });
+
+export const changePrecision = (name: string): Step =>
+  whole("precision", `precision ${name}`, { type: "precision", name });

@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { factor, node, view } from "./fixtures";
+import { layersOf, reselect, targetFor } from "./layers";
+import { buildTree, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
+
+describe("the outline", () => {
+  const tree = buildTree(view());
+
+  it("nests operators in groups and counts layers where they begin", () => {
+    expect(tree.roots).toEqual([":layers", ":head"]);
+    expect(tree.items.get("run:layers.*")).toMatchObject({ depth: 1, times: 4 });
+    expect(pathTo(tree, "run:layers.*.a")).toEqual([":layers", "run:layers.*", "run:layers.*.a"]);
+  });
+
+  it("shows what is in open groups", () => {
+    expect(visibleRows(tree, new Set(), "")).toEqual([":layers", ":head"]);
+    expect(visibleRows(tree, new Set([":layers"]), "")).toEqual([
+      ":layers",
+      "run:layers.*",
+      ":head",
+    ]);
+  });
+
+  it("puts makers before readers, whatever their scope", () => {
+    const plan = view();
+    const [edge] = plan.edges;
+    if (!edge) throw new Error("the fixture has an edge");
+    const more = [
+      { ...edge, id: ":b", producer: "run:layers.*.b", readers: [":head"] },
+      {
+        ...edge,
+        id: "carry",
+        kind: "carry",
+        producer: "run:layers.*.b",
+        readers: ["run:layers.*.a"],
+      },
+    ];
+    const mixed = buildTree({ ...plan, edges: [edge, ...more], nodes: [...plan.nodes].reverse() });
+    expect(mixed.roots).toEqual([":layers", ":head"]);
+    expect(mixed.items.get("run:layers.*")?.children).toEqual(["run:layers.*.a", "run:layers.*.b"]);
+  });
+
+  it("filters by name, kind and axis, and keeps the groups around", () => {
+    expect(visibleRows(tree, new Set(), "layers b")).toEqual([
+      ":layers",
+      "run:layers.*",
+      "run:layers.*.b",
+    ]);
+    expect(visibleRows(tree, new Set(), "nothing")).toEqual([]);
+  });
+
+  it("steps along edges and among siblings", () => {
+    expect(follow(view(), "run:layers.*.a", "down")).toBe("run:layers.*.b");
+    expect(follow(view(), "run:layers.*.b", "up")).toBe("run:layers.*.a");
+    expect(follow(view(), "run:layers.*.a", "up")).toBeNull();
+    expect(sibling(tree, "run:layers.*.a", 1)).toBe("run:layers.*.b");
+    expect(sibling(tree, "run:layers.*.b", 1)).toBeNull();
+  });
+});
+
+describe("keys in the tree", () => {
+  const tree = buildTree(view());
+  const open = new Set([":layers"]);
+  const rows = visibleRows(tree, open, "");
+  const move = (id: string, key: string) => treeMove(tree, rows, (i) => open.has(i), id, key);
+
+  it.each([
+    [":layers", "ArrowDown", { select: "run:layers.*" }],
+    [":layers", "ArrowUp", {}],
+    [":layers", "End", { select: ":head" }],
+    [":layers", "ArrowRight", { select: "run:layers.*" }],
+    ["run:layers.*", "ArrowRight", { toggle: "run:layers.*" }],
+    ["run:layers.*", "ArrowLeft", { select: ":layers" }],
+    [":layers", "ArrowLeft", { toggle: ":layers" }],
+    [":head", "Enter", { select: ":head" }],
+    [":head", "x", null],
+  ])("%s %s", (id, key, expected) => expect(move(id, key)).toEqual(expected));
+});
+
+describe("layers", () => {
+  it("come from the run around an operator", () => {
+    const plan = view();
+    expect(layersOf(plan, node("a", "run:layers.*"))).toEqual({ first: 0, last: 3, total: 4 });
+    expect(layersOf(plan, node("head", ""))).toBeNull();
+  });
+
+  it("are written into the target", () => {
+    expect(targetFor("layers.*.a", { kind: "all" })).toBe("layers.*.a");
+    expect(targetFor("layers.*.a", { kind: "range", first: 2, last: 2 })).toBe("layers.2.a");
+    expect(targetFor("layers.*.a", { kind: "range", first: 1, last: 3 })).toBe("layers.1-3.a");
+  });
+
+  it("lead the selection to the run that holds the edited layer", () => {
+    const before = view();
+    const runs = [0, 2].map((start) => ({
+      ...(before.groups[1] ?? { path: "", label: "", class_name: "", parent: "", total: 4 }),
+      id: `run${start}:layers.*`,
+      start,
+      layers: 2,
+    }));
+    const nodes = runs.map((run) => ({
+      ...node("layers.*.a", run.id, { factors: [factor("n", [])] }),
+      id: `${run.id}.a`,
+    }));
+    const after = { ...before, groups: runs, nodes };
+    expect(reselect(before, after, "run:layers.*.a", 3)).toBe("run2:layers.*.a");
+    expect(reselect(before, after, "run:layers.*.a", null)).toBe("run0:layers.*.a");
+    expect(reselect(before, after, ":gone", null)).toBeNull();
+  });
+});

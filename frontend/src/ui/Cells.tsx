@@ -1,0 +1,68 @@
+import type { TensorView } from "../api/types";
+import { formatInteger } from "../document/units";
+import { AxisChip, chipColour } from "./AxisChip";
+import classes from "./chips.module.css";
+
+/** A tensor as one cell per dim: what it is made of, the axes that shard it, its size on one rank. */
+export function Cells({
+  tensor,
+  colours,
+  focused,
+  onFactor,
+}: {
+  tensor: TensorView;
+  colours: Record<string, string>;
+  focused?: string | null;
+  onFactor?(factor: string): void;
+}) {
+  return (
+    <div className={classes["cells"]}>
+      {tensor.cells.map((cell, dim) => {
+        const name = cell.factors.join("·") || cell.size;
+        const factor = cell.factors[0];
+        const body = (
+          <>
+            <span className={classes["cellName"]}>{name}</span>
+            <span className={classes["cellAxes"]}>
+              {cell.axes.map((axis) => (
+                <AxisChip key={axis} name={axis} colour={colours[axis]} small />
+              ))}
+            </span>
+            <span className={classes["cellSize"]} title={`${cell.size} = ${cell.total} in all`}>
+              {formatInteger(cell.local)}
+            </span>
+          </>
+        );
+        const marked = factor !== undefined && cell.factors.includes(focused ?? "");
+        return onFactor && factor !== undefined ? (
+          <button
+            key={dim}
+            type="button"
+            className={`plain-button ${classes["cell"]}`}
+            data-focused={marked}
+            aria-label={`Dim ${dim} of ${tensor.slot || tensor.value}: factor ${name}, ${
+              cell.axes.length > 0 ? `sharded over ${cell.axes.join(", ")}` : "whole"
+            }, ${cell.local} of ${cell.total}`}
+            onClick={() => onFactor(factor)}
+          >
+            {body}
+          </button>
+        ) : (
+          <div key={dim} className={classes["cell"]}>
+            {body}
+          </div>
+        );
+      })}
+      {tensor.partial.map((axis) => (
+        <span
+          key={axis}
+          className={classes["partial"]}
+          style={chipColour(colours[axis])}
+          title={`Partial over ${axis}: ranks hold parts that are still to be combined by ${tensor.reduce}`}
+        >
+          Σ{axis}
+        </span>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,166 @@
+"""The commands. Each imports what it needs when it runs, so that none waits for what another one uses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import PlannerError
+from .door import Door, progress, show, show_json, terminal_width, warn
+from .options import Json, PlanOptions, takes_plan
+
+app = typer.Typer(
+    cls=Door, help="Plan how to train a PyTorch model on many devices.", pretty_exceptions_enable=False,
+    rich_markup_mode=None, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    """Plan how to train a PyTorch model on many devices: collectives, memory, step time, and code that is proven."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        show(f"shardwright {version_of('shardwright')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        show(context.get_help())
+
+
+@app.command()
+def models(as_json: Json = False) -> None:
+    """List the models that have a name."""
+    from ..importers import load_zoo, zoo_names
+    from .facts import facts
+    from .models_text import models_text
+
+    found = [facts(load_zoo(name)) for name in zoo_names()]
+    if as_json:
+        show_json({"models": [asdict(model) for model in found]})
+    else:
+        show(models_text(found))
+
+
+@app.command()
+@takes_plan
+def evaluate(
+    options: PlanOptions,
+    details: Annotated[bool, typer.Option("--details", help="Open every number down to its inputs.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Price a plan: step time, memory on a device, and every collective."""
+    from ..compose import evaluate as priced
+    from .plans import request, save
+    from .report_json import report_json
+    from .report_text import report_text
+
+    asked = request(options)
+    report = priced(asked.plan)
+    save(asked, options)
+    if as_json:
+        show_json(report_json(asked, report))
+    else:
+        show(report_text(asked, report, terminal_width(), details=details))
+
+
+@app.command()
+@takes_plan
+def export(
+    options: PlanOptions,
+    out: Annotated[str, typer.Argument(metavar="OUT", help="A new or empty folder.")],
+    as_json: Json = False,
+) -> None:
+    """Write a plan as torch.distributed code that needs torch alone."""
+    from ..compose import export as written
+    from ..compose import train
+    from .plans import request, save
+    from .report_json import diagnostics_json
+
+    asked = request(options)
+    found = train(asked.plan).assignment.diagnostics
+    save(asked, options)
+    try:
+        files = written(asked.plan, out)
+    except OSError as problem:
+        raise PlannerError(
+            "cli.not-written", f"{out!r} can't be written: {problem.strerror or problem}.", "Name another folder.",
+            subject=out,
+        ) from None  # fmt: skip
+    names = sorted(str(path.relative_to(out)) for path in files)
+    if as_json:
+        show_json({"folder": out, "files": names, "diagnostics": diagnostics_json(found)})
+        return
+    warn(found)
+    show("\n".join(str(Path(out) / name) for name in names))
+
+
+@app.command()
+@takes_plan
+def prove(
+    options: PlanOptions,
+    ranks: Annotated[int, typer.Option(metavar="N", min=1, help="Most processes to run.")] = 8,
+    training: Annotated[
+        bool, typer.Option("--training", help="Compare losses and parameters of 20 steps, not one step's gradients.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a plan's code on ranks and compare it with the unsharded model (needs torch)."""
+    from ..compose import train
+    from ..proof import prove as proven
+    from .plans import request, save
+    from .proof_text import proof_text
+    from .report_json import proof_json
+
+    asked = request(options)
+    found = train(asked.plan).assignment.diagnostics
+    save(asked, options)
+    with progress(f"running the plan on up to {ranks} ranks …"):
+        proof = proven(asked.plan, ranks=ranks, kind="training" if training else "gradients")
+    if as_json:
+        show_json(proof_json(asked, proof, found))
+    else:
+        warn(found)
+        show(proof_text(proof, training=training))
+    if not proof.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def redistribute(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A layout, e.g. '[dp, tp]' or '[dp, -] +tp'.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="A layout, e.g. '[tp, dp]'.")],
+    mesh: Annotated[str, typer.Option(metavar="AXES", help="Mesh axes with sizes, e.g. dp:2,tp:4.")],
+    shape: Annotated[str, typer.Option(metavar="SIZES", help="Global shape, e.g. 4096x4096.")],
+    dtype: Annotated[str, typer.Option(metavar="NAME", help="Element type.")] = "bfloat16",
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What it runs on. [default: nodes of 8 H100]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the cheapest collectives from one layout to another."""
+    from .redistribution import answer, answer_json, answer_text
+
+    found = answer(source, target, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
+    if as_json:
+        show_json(answer_json(found))
+    else:
+        show(answer_text(found))
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on. [default: 8000]")] = None,
+) -> None:
+    """Serve the designer on this machine."""
+    given = [f"--{name}={value}" for name, value in (("host", host), ("port", port)) if value is not None]
+    # -P: a folder named backend where the user stands is not ours. In place of this process, so that signals reach it.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "backend", *given])

@@ -1,0 +1,143 @@
+"""Options → plan: load or open, apply the edits in order, fill in what was left out and say so."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..compose import load_model, open_plan, save_plan
+from ..core.graph import ModelGraph
+from ..core.mesh import DeviceMesh
+from ..errors import PlannerError
+from ..plan import Plan
+from ..presets import PRESETS
+from . import syntax
+from .options import PlanOptions
+
+LONGEST_SEQ = 8192
+DEVICE = "h100-sxm"
+NODE = 8
+_PLAN_FILE = re.compile(rb'"format"\s*:\s*"shardwright-plan"')
+# As much of a file as a plan may have.
+_LOOKED_AT = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The plan that the options mean, and the names of the decisions that nobody made."""
+
+    plan: Plan
+    assumed: frozenset[str] = frozenset()
+
+
+def request(options: PlanOptions) -> Request:
+    """Return the plan that the options mean.
+
+    Raises
+    ------
+    PlannerError
+        Whatever is wrong with the model, the plan file or an option.
+    """
+    return _edited_file(options) if _is_plan(options.source) else _new(options)
+
+
+def save(asked: Request, options: PlanOptions) -> None:
+    """Write the plan file if the options say so; to be called once the plan has proved legal."""
+    if options.save is None:
+        return
+    try:
+        save_plan(asked.plan, options.save)
+    except OSError as problem:
+        raise PlannerError(
+            "cli.not-written", f"{options.save!r} can't be written: {problem.strerror or problem}.",
+            "Name another file.", subject=options.save,
+        ) from None  # fmt: skip
+
+
+def cluster_for(mesh: DeviceMesh, device: str = DEVICE) -> str:
+    """Return the cluster of a mesh: one node, or the fewest equal nodes of at most eight devices."""
+    count = mesh.device_count
+    each = next(size for size in range(min(NODE, count), 0, -1) if count % size == 0)
+    return f"{count // each}x{each}-{device}"
+
+
+def _is_plan(source: str) -> bool:
+    path = Path(source)
+    try:
+        with path.open("rb") as stream:
+            return _PLAN_FILE.search(stream.read(_LOOKED_AT)) is not None
+    except (OSError, ValueError):
+        # Not a file: a model's name, or what load_model will complain about.
+        return False
+
+
+def _new(options: PlanOptions) -> Request:
+    graph = load_model(options.source)
+    mesh = _mesh(options)
+    assumed = {name for name in ("cluster", "global_batch", "seq") if getattr(options, name) is None}
+    microbatches = 1 if options.microbatches is None else options.microbatches
+    plan = Plan.new(
+        graph,
+        cluster=options.cluster or cluster_for(mesh),
+        mesh=mesh,
+        global_batch=max(1, microbatches) if options.global_batch is None else options.global_batch,
+        seq=_default_seq(graph) if options.seq is None else options.seq,
+        microbatches=microbatches,
+        precision=options.precision or "bf16",
+    )
+    plan = _edited(plan, options)
+    if options.global_batch is None:
+        plan = replace(plan, decisions=replace(plan.decisions, global_batch=microbatches * _data_ranks(plan)))
+    return Request(plan=plan, assumed=frozenset(assumed))
+
+
+def _edited_file(options: PlanOptions) -> Request:
+    plan = open_plan(options.source)
+    names = ("cluster", "global_batch", "seq", "microbatches", "precision")
+    changes: dict[str, object] = {name: value for name in names if (value := getattr(options, name)) is not None}
+    assumed = set()
+    if options.mesh is not None:
+        mesh = changes["mesh"] = DeviceMesh.parse(options.mesh)
+        if options.cluster is None and mesh.device_count != plan.cluster.device_count:
+            changes["cluster"] = cluster_for(mesh, plan.cluster.device.name)
+            assumed.add("cluster")
+    decisions = replace(plan.decisions, **changes)  # type: ignore[arg-type]
+    return Request(plan=_edited(replace(plan, decisions=decisions), options), assumed=frozenset(assumed))
+
+
+def _edited(plan: Plan, options: PlanOptions) -> Plan:
+    for text in options.preset or ():
+        name, axes = syntax.preset(text)
+        open_axes = PRESETS[name].axes if name in PRESETS else ("axis",)
+        plan = plan.preset(name, **dict.fromkeys(open_axes, axes))
+    for text in options.shard or ():
+        plan = plan.shard(*syntax.shard(text))
+    for text in options.store or ():
+        where = syntax.store(text)
+        plan = plan.store(where.target, axes=where.axes, layout=where.layout, regather=where.regather)
+    for text in options.keep or ():
+        plan = plan.keep(*syntax.keep(text))
+    return plan
+
+
+def _mesh(options: PlanOptions) -> DeviceMesh:
+    if options.mesh is not None:
+        return DeviceMesh.parse(options.mesh)
+    if options.cluster is not None or options.preset:
+        raise PlannerError(
+            "cli.mesh-missing", "Nothing says how the devices are arranged.", "Add a mesh, e.g. --mesh dp:2,tp:4."
+        )
+    return DeviceMesh.of({"dp": 1})
+
+
+def _default_seq(graph: ModelGraph) -> int:
+    longest = json.loads(graph.source.content).get("max_position_embeddings")
+    return min(LONGEST_SEQ, longest) if isinstance(longest, int) else LONGEST_SEQ
+
+
+def _data_ranks(plan: Plan) -> int:
+    """Return into how many parts the plan cuts a batch, so that each gets one sequence."""
+    mesh = plan.decisions.mesh
+    return max((mesh.size_of(d.axes) for d in plan.decisions.factors if d.factor == "batch"), default=1)

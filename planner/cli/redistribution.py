@@ -1,0 +1,153 @@
+"""The answer of `redistribute`: every step with what it moves, how long it takes and what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..collectives import COLLECTIVES
+from ..compose import redistribute
+from ..core.cluster import ClusterSpec
+from ..core.collective import Step
+from ..core.mesh import DeviceMesh
+from ..core.tensor import DTYPE_BYTES
+from ..core.units import format_bytes, format_seconds
+from ..cost import step_seconds
+from ..errors import LayoutError
+from ..hardware import cluster as cluster_named
+from ..redistribution import lower_bound_elements
+from . import syntax
+from .door import heading
+from .plans import cluster_for
+from .table import columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAnswer:
+    """One step; bytes and seconds are those of a rank."""
+
+    kind: str
+    axes: tuple[str, ...]
+    group_size: int
+    source: str
+    target: str
+    passed_bytes: int
+    received_bytes: float
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A redistribution with its totals; `bound_bytes` is None where no bound applies yet."""
+
+    source: str
+    target: str
+    mesh: str
+    cluster: str
+    shape: tuple[int, ...]
+    dtype: str
+    steps: tuple[StepAnswer, ...]
+    seconds: float
+    received_bytes: float
+    bound_bytes: int | None
+    peak_bytes: int
+
+
+def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, cluster: str | None) -> Answer:
+    """Return the cheapest way between two layouts.
+
+    Raises
+    ------
+    PlannerError
+        Whatever is wrong with a layout, the mesh, the shape, the element type or the cluster.
+    """
+    ranks, sizes = DeviceMesh.parse(mesh), syntax.shape(shape)
+    machines = cluster_named(cluster or cluster_for(ranks))
+    _hold_count(ranks, machines)
+    moved = redistribute(
+        syntax.layout(source), syntax.layout(target), ranks, shape=sizes, dtype=dtype, cluster=machines.name
+    )
+    size = DTYPE_BYTES[dtype]
+    bound = lower_bound_elements(moved.source, moved.target, sizes, ranks)
+    steps = tuple(_step(step, size, ranks, lambda s: step_seconds(s, size, ranks, machines)) for step in moved.steps)
+    return Answer(
+        source=str(moved.source), target=str(moved.target), mesh=str(ranks), cluster=machines.name, shape=sizes,
+        dtype=dtype, steps=steps, seconds=sum(step.seconds for step in steps),
+        received_bytes=sum(step.received_bytes for step in steps),
+        bound_bytes=None if bound is None else bound * size, peak_bytes=moved.peak_elements * size,
+    )  # fmt: skip
+
+
+def answer_text(found: Answer) -> str:
+    """Return the answer for people."""
+    shape = "×".join(map(str, found.shape))
+    lines = [
+        f"{heading(f'{found.source} → {found.target}')}  {shape} {found.dtype}, mesh {found.mesh} on {found.cluster}",
+        "",
+    ]
+    rows = [
+        (f"{number}. {step.kind.replace('_', '-')}", f"{'·'.join(step.axes)} ({step.group_size})",
+         format_bytes(step.passed_bytes), format_bytes(step.received_bytes), format_seconds(step.seconds), step.target)
+        for number, step in enumerate(found.steps, start=1)
+    ]  # fmt: skip
+    if rows:
+        head = ("step", "over (ranks)", "passed", "received", "time", "gives")
+        table = columns([head, *rows], "<<>>><")
+        lines.append(table[0])
+        for line, step in zip(table[1:], found.steps, strict=True):
+            lines += [line, f"   {step.why}"]
+    else:
+        lines.append("Nothing has to move.")
+    bound = "no lower bound applies yet to partial sums"
+    if found.bound_bytes is not None:
+        bound = f"lower bound {format_bytes(found.bound_bytes)}"
+    lines += [
+        "",
+        f"time {format_seconds(found.seconds)}, received by a rank {format_bytes(found.received_bytes)}, "
+        f"{bound}, peak {format_bytes(found.peak_bytes)} on a rank",
+    ]
+    return "\n".join(lines)
+
+
+def answer_json(found: Answer) -> dict[str, Any]:
+    """Return the answer for programs."""
+    return asdict(found)
+
+
+def _step(step: Step, size: int, mesh: DeviceMesh, seconds: Callable[[Step], float]) -> StepAnswer:
+    return StepAnswer(
+        kind=step.kind, axes=step.axes, group_size=step.group_size, source=str(step.source), target=str(step.target),
+        passed_bytes=max(step.source_elements, step.target_elements) * size,
+        received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size), seconds=seconds(step), why=_why(step),
+    )  # fmt: skip
+
+
+def _why(step: Step) -> str:
+    over = "·".join(step.axes)
+    match step.kind:
+        case "all_gather":
+            return f"each rank gets the parts of dim {step.dim} that the others along {over} hold"
+        case "all_reduce":
+            return f"adds up the partial results over {over} on every rank"
+        case "reduce_scatter":
+            return f"adds up the partial sums over {over} and leaves each rank its part of dim {step.dim}"
+        case "all_to_all":
+            return f"moves {over} from dim {step.dim} to dim {step.to_dim}"
+        case "slice":
+            return f"each rank keeps its part of dim {step.dim}, which it holds already"
+        case "exchange":
+            return "each rank gets directly the boxes that it needs and lacks"
+        case kind:
+            return COLLECTIVES[kind].summary.rstrip(".")
+
+
+def _hold_count(mesh: DeviceMesh, machines: ClusterSpec) -> None:
+    if mesh.device_count != machines.device_count:
+        raise LayoutError(
+            "mesh.device-count",
+            f"The mesh {mesh} has {mesh.device_count} ranks, the cluster {machines.name} has "
+            f"{machines.device_count} devices.",
+            "Make the axis sizes multiply to the number of devices, or choose another cluster.",
+        )

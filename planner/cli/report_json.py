@@ -1,0 +1,86 @@
+"""The answers for programs; their shapes are in `docs/reference/cli.md`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from ..core.report import Report
+from ..errors import Diagnostic
+from ..proof import Proof
+from .facts import facts
+from .plans import Request
+
+UNITS = {
+    "step_time.seconds": "s",
+    "step_time.interval": "s",
+    "memory.bytes": "B on the fullest device",
+    "memory.capacity_bytes": "B",
+    "flops": "FLOP a step, forward and backward, all devices",
+    "mfu": "fraction of the devices' peak",
+    "collectives[].payload_bytes": "B, the larger of input and output on a rank",
+    "collectives[].wire_bytes": "B received by a rank",
+    "collectives[].seconds": "s for one of them",
+    "collectives[].count": "a step, layers and microbatches counted",
+}
+
+
+def report_json(asked: Request, report: Report) -> dict[str, Any]:
+    """Return the answer of `evaluate`."""
+    return {
+        "model": asdict(facts(asked.plan.graph)),
+        "plan": plan_json(asked),
+        "step_time": {
+            "seconds": report.step_time.value,
+            "interval": list(report.interval),
+            "parts": {child.name: child.value for child in report.step_time.children},
+        },
+        "mfu": report.mfu,
+        "tokens_per_second": report.tokens_per_second,
+        "flops": report.flops,
+        "memory": {
+            "bytes": report.memory.value,
+            "capacity_bytes": report.capacity_bytes,
+            "parts": {child.name: child.value for child in report.memory.children},
+        },
+        "collectives": [asdict(row) for row in report.collectives],
+        "diagnostics": diagnostics_json(report.diagnostics),
+        "costs": {"step_time": asdict(report.step_time), "memory": asdict(report.memory)},
+        "units": UNITS,
+    }
+
+
+def plan_json(asked: Request) -> dict[str, Any]:
+    """Return the decisions that are numbers or names, and which of them are defaults."""
+    decisions = asked.plan.decisions
+    return {
+        "cluster": decisions.cluster,
+        "devices": asked.plan.cluster.device_count,
+        "mesh": [{"axis": axis, "size": size} for axis, size in decisions.mesh.axes],
+        "global_batch": decisions.global_batch,
+        "seq": decisions.seq,
+        "microbatches": decisions.microbatches,
+        "precision": decisions.precision,
+        "assumed": sorted(asked.assumed),
+    }
+
+
+def proof_json(asked: Request, proof: Proof, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    """Return the answer of `prove`; an error that is no number is null."""
+    rows = [{**asdict(row), "error": row.error if isfinite(row.error) else None} for row in proof.rows]
+    return {
+        "ok": proof.ok,
+        "model": asdict(facts(asked.plan.graph)),
+        "mesh": [{"axis": axis, "size": size} for axis, size in proof.mesh.axes],
+        "rows": rows,
+        "failures": list(proof.failures),
+        "collectives": list(proof.collectives),
+        "uncovered": list(proof.uncovered),
+        "diagnostics": diagnostics_json(diagnostics),
+    }
+
+
+def diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> list[dict[str, Any]]:
+    """Return findings as objects."""
+    return [asdict(found) for found in diagnostics]

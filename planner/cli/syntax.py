@@ -1,0 +1,102 @@
+"""What people type for presets, factors, layouts and shapes. Axes are joined by `·`, or by `+` on plain keyboards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..core.mesh import Axes
+from ..errors import PlannerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreText:
+    """Where parameters are to be stored: axes, or a layout."""
+
+    target: str
+    axes: Axes = ()
+    layout: str | None = None
+    regather: bool = False
+
+
+def axes(text: str) -> Axes:
+    """Read `dp`, `dp·cp` or `dp+cp`; `-` and nothing mean no axes."""
+    return () if text in {"", "-"} else tuple(re.split(r"[·+]", text))
+
+
+def preset(text: str) -> tuple[str, Axes]:
+    """Read `megatron:tp`."""
+    name, colon, rest = text.partition(":")
+    if not (colon and name and axes(rest)):
+        raise PlannerError(
+            "cli.preset-syntax", f"--preset {text!r} names no mesh axis.", "Write name:axis, e.g. megatron:tp.",
+            subject=text,
+        )  # fmt: skip
+    return name, axes(rest)
+
+
+def shard(text: str) -> tuple[str, dict[str, Axes]]:
+    """Read `layers.*.mlp.gate_proj n=tp batch=dp·cp`."""
+    target, *pairs = text.split() or [""]
+    factors: dict[str, Axes] = {}
+    for pair in pairs:
+        factor, equals, rest = pair.partition("=")
+        if not (equals and factor) or factor in factors:
+            problem = f"gives {factor} twice" if factor in factors else f"has {pair!r} where factor=axes is expected"
+            raise _shard_error(text, problem)
+        factors[factor] = axes(rest)
+    if not factors or "=" in target:
+        raise _shard_error(text, "does not name a target and then factors")
+    return target, factors
+
+
+def store(text: str) -> StoreText:
+    """Read `* dp regather`, `lm_head.weight [tp, -]` or `* regather`."""
+    match = re.fullmatch(r"(?P<target>\S+)(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip())
+    words = match["rest"].split() if match else []
+    regather = bool(words) and words[-1] == "regather"
+    names = words[:-1] if regather else words
+    given = match is not None and bool(match["layout"] or words)
+    if match is None or not given or len(names) > (0 if match["layout"] else 1):
+        raise PlannerError(
+            "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
+            "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.", subject=text,
+        )  # fmt: skip
+    where = layout(match["layout"]) if match["layout"] else None
+    return StoreText(target=match["target"], axes=axes(names[0]) if names else (), layout=where, regather=regather)
+
+
+def keep(text: str) -> tuple[str, str, tuple[int, ...]]:
+    """Read `residual_mlp tp 0,1`: target, axis, the operand that carries it in each term."""
+    match = re.fullmatch(r"(\S+)\s+(\w+)\s+(\d{1,3}(?:,\d{1,3})*)", text.strip())
+    if match is None:
+        raise PlannerError(
+            "cli.keep-syntax", f"--keep {text!r} does not name a target, an axis and operands.",
+            "Write e.g. 'layers.*.residual_mlp tp 0,1', one operand position a term.", subject=text,
+        )  # fmt: skip
+    return match[1], match[2], tuple(int(position) for position in match[3].split(","))
+
+
+def layout(text: str) -> str:
+    """Return a layout as layouts print, from one with `+` between axes."""
+    dims, bracket, partial = text.rpartition("]")
+    if not bracket:
+        return text
+    sign, rest = partial.strip()[:1], partial.strip()[1:]
+    return dims.replace("+", "·") + bracket + (f" {sign}{rest.replace('+', '·')}" if sign else "")
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """Read `4096x4096`."""
+    if not re.fullmatch(r"\s*[1-9]\d{0,14}(\s*[x×,]\s*[1-9]\d{0,14})*\s*", text):
+        raise PlannerError(
+            "cli.shape-syntax", f"{text!r} is not a shape.", "Write sizes of at least 1, e.g. 4096x4096.", subject=text
+        )
+    return tuple(int(size) for size in re.split(r"[x×,]", text))
+
+
+def _shard_error(text: str, problem: str) -> PlannerError:
+    return PlannerError(
+        "cli.shard-syntax", f"--shard {text!r} {problem}.", "Write e.g. 'layers.*.mlp.gate_proj n=tp batch=dp'.",
+        subject=text,
+    )  # fmt: skip

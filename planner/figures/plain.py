@@ -1,0 +1,29 @@
+"""A Plotly figure as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Muted and ordered as in the page: forward, backward, then what is neither.
+FORWARD, BACKWARD, OTHER = "#4e79a7", "#9c755f", "#bab0ac"
+# For parts that have no order and no other colour.
+PARTS = ("#4e79a7", "#9c755f", "#59a14f", "#edc948", "#b07aa1", "#76b7b2", "#ff9da7", "#bab0ac")
+OVER = "#d62728"
+
+
+def figure(bars: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
+    """Return stacked bars as `{"data": …, "layout": …}`; plotly checks every property on the way."""
+    import plotly.graph_objects as go
+
+    made = go.Figure(data=[go.Bar(**bar) for bar in bars])
+    made.update_layout(template="none", barmode="stack", hovermode="closest", **layout)
+    plain: dict[str, Any] = made.to_plotly_json()
+    # The empty template that "none" stands for; a figure without one takes what the page gives it.
+    plain["layout"].pop("template", None)
+    return {key: _lists(value) for key, value in plain.items()}
+
+
+def _lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,182 @@
+"""Random legal plans: every operator's strategy and every parameter's layout drawn at random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from planner.compose import bundle, train
+from planner.core.graph import Block, ModelGraph, Node, Parameter
+from planner.core.layout import Layout
+from planner.core.mesh import DeviceMesh
+from planner.core.rule import ShardingRule
+from planner.core.strategy import ShardStrategy, problems
+from planner.core.symbol import evaluate
+from planner.errors import PlannerError
+from planner.plan import Plan
+from tests.tiny import MODELS, tiny_graph, tiny_plan
+
+MESHES = {
+    4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
+    8: ("a:2,b:2,c:2", "a:2,b:2,c:2", "a:4,b:2", "a:2,b:4"),
+}
+SIZES = (
+    {"num_key_value_heads": 4, "num_attention_heads": 8},
+    {"num_key_value_heads": 2, "num_attention_heads": 8},
+    {"num_key_value_heads": 8, "num_attention_heads": 8},
+    {"num_key_value_heads": 1, "num_attention_heads": 4, "head_dim": 8},
+)
+
+
+@dataclass(slots=True)
+class Draw:
+    """A legal plan with its bundle, and the codes of the plans that were refused before it was found."""
+
+    plan: Plan
+    files: dict[str, str]
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def draw(seed: int, world: int) -> Draw:
+    """Return the first legal plan of a seed; whatever else than a PlannerError a draw raises goes up."""
+    random = Random(f"{world}/{seed}")
+    refused: Counter[str] = Counter()
+    while refused.total() < 200:
+        try:
+            plan = random_plan(random, world)
+            return Draw(plan, bundle(plan), refused)
+        except PlannerError as problem:
+            finding = problem.diagnostic
+        assert finding.code, finding
+        assert not finding.code.startswith("verify."), finding
+        assert finding.message.strip(), finding
+        refused[finding.code] += 1
+    raise AssertionError(refused)
+
+
+def random_plan(random: Random, world: int) -> Plan:
+    """Return a plan that may or may not be legal."""
+    graph = tiny_graph(
+        random.choice(list(MODELS)),
+        tied=random.random() < 0.4,
+        num_hidden_layers=random.choice((1, 2, 3)),
+        **random.choice(SIZES),
+    )
+    plan = tiny_plan(random.choice(MESHES[world]), graph=graph, microbatches=random.choice((1, 1, 2)))
+    # Some plans are dense with decisions, others leave much to what follows from few.
+    share = random.choice((0.15, 0.5, 0.9))
+    for node, layers in _operators(graph, random):
+        if random.random() < share:
+            plan = _decide(random, plan, node, layers)
+    for parameter, layers in _parameters(graph, random):
+        if random.random() < share / 2:
+            plan = _store(random, plan, parameter, layers)
+    return plan
+
+
+def _blocks(graph: ModelGraph, random: Random) -> Iterator[tuple[Block, str]]:
+    """Yield each block with what stands for its layer: all, one, or a range."""
+    yield graph.root, ""
+    for repeat in graph.root.repeats:
+        yield repeat.block, "*"
+        if random.random() < 0.4:
+            start = random.randrange(repeat.count)
+            yield repeat.block, random.choice((f"{start}", f"{start}-{random.randrange(start, repeat.count)}"))
+
+
+def _operators(graph: ModelGraph, random: Random) -> Iterator[tuple[Node, str]]:
+    yield from ((node, layers) for block, layers in _blocks(graph, random) for node in block.nodes)
+
+
+def _parameters(graph: ModelGraph, random: Random) -> Iterator[tuple[Parameter, str]]:
+    yield from ((p, layers) for block, layers in _blocks(graph, random) for p in block.parameters)
+
+
+def target(name: str, layers: str) -> str:
+    """Return the target that names one operator or parameter on some layers."""
+    return name.replace("/", ".").replace("*", layers)
+
+
+def _decide(random: Random, plan: Plan, node: Node, layers: str) -> Plan:
+    mesh = plan.decisions.mesh
+    symbols = frozenset({("B", plan.decisions.global_batch // plan.decisions.microbatches), ("S", plan.decisions.seq)})
+    sizes = {factor: evaluate(size, symbols) for factor, size in node.rule.sizes}
+    strategy = random_strategy(random, node.rule, mesh)
+    # Most draws are legal for the operator on its own; the few others are to be refused.
+    for _ in range(8):
+        if not problems(node.rule, strategy, sizes, mesh, node.name) or random.random() < 0.01:
+            break
+        strategy = random_strategy(random, node.rule, mesh)
+    else:
+        strategy = ShardStrategy()
+    pinned = node.rule.factors if random.random() < 0.7 else tuple(f for f, _ in strategy.factors)
+    if pinned:
+        plan = plan.shard(target(node.name, layers), {f: strategy.axes(f) for f in pinned})
+    for axis, carriers in strategy.kept:
+        plan = plan.keep(target(node.name, layers), axis, carriers)
+    return plan
+
+
+def random_strategy(random: Random, rule: ShardingRule, mesh: DeviceMesh) -> ShardStrategy:
+    """Give every axis, in any order, to a factor, to a kept partial sum, or to nothing."""
+    factors: dict[str, tuple[str, ...]] = {}
+    kept: dict[str, tuple[int, ...]] = {}
+    free = [f for f in rule.factors if rule.role(f) != "blocked"] or list(rule.factors)
+    for axis in random.sample(mesh.names, len(mesh.names)):
+        kind = random.random()
+        if kind < 0.6 and free:
+            factor = random.choice(free)
+            factors[factor] = (*factors.get(factor, ()), axis)
+        elif kind < 0.75 and rule.terms:
+            kept[axis] = tuple(random.choice(term) for term in rule.terms)
+    return ShardStrategy.of(factors, kept)
+
+
+def _store(random: Random, plan: Plan, parameter: Parameter, layers: str) -> Plan:
+    where = target(parameter.name, layers)
+    names = plan.decisions.mesh.names
+    regather = random.random() < 0.6
+    if random.random() < 0.4:
+        axes = random.sample(names, random.randint(0, len(names)))
+        return plan.store(where, axes=axes, regather=regather)
+    dims: list[tuple[str, ...]] = [()] * len(parameter.meta.shape)
+    for axis in random.sample(names, len(names)):
+        if random.random() < 0.6:
+            dim = random.randrange(len(dims))
+            dims[dim] += (axis,)
+    return plan.store(where, layout=Layout(tuple(dims)), regather=regather)
+
+
+def features(plan: Plan) -> Counter[str]:
+    """Count what a plan exercises, to see that the draws cover what they should."""
+    found: Counter[str] = Counter()
+    training = train(plan)
+    assembled = [scope.assembly for scope in training.scopes]
+    found["runs cut"] += len(assembled) > 2
+    found["microbatches"] += plan.decisions.microbatches > 1
+    for scope in training.scopes:
+        found["regather"] += any(f.again for f in scope.fanouts)
+        for fanout in scope.fanouts:
+            found["several layouts of readers"] += len(fanout.forward) > 1
+            found["several raw gradients"] += len(fanout.backward) > 1
+            for delivery in (*fanout.forward, *fanout.backward):
+                moved = delivery.redistribution
+                found["partial stays"] += not moved.steps and bool(moved.source.partial)
+                found.update(f"step {step.kind}" for step in moved.steps)
+                found["axes not in mesh order"] += any(
+                    step.axes != tuple(n for n in plan.decisions.mesh.names if n in step.axes) for step in moved.steps
+                )
+        for assigned in scope.assembly.nodes:
+            op, strategy = assigned.node.op, assigned.strategy
+            found["kept partial"] += bool(strategy.kept)
+            found["several axes on a factor"] += any(len(axes) > 1 for _, axes in strategy.factors)
+            found["sharded sequence in attention"] += op == "attention" and bool(strategy.axes("seq"))
+            found["sharded rotary table"] += op == "rotary_table" and bool(strategy.axes("seq"))
+            found["sharded width of a norm"] += op == "mean_square"
+            found["sharded vocabulary of the loss"] += op == "sum_exp"
+            found["sharded vocabulary of the table"] += op == "embedding" and bool(strategy.axes("vocab"))
+            bias = op == "linear" and len(assigned.operands) == 3
+            found["bias under a sharded contraction"] += bias and bool(strategy.axes("k"))
+    return found

@@ -1,0 +1,112 @@
+"""The products of the presets, on every architecture, equal the unsharded model on every rank."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from planner.compose import train
+from planner.plan import Plan
+from planner.proof import Proof
+from tests.properties.strategies import shard
+from tests.tiny import MODELS, tiny_graph, tiny_plan
+
+pytest.importorskip("torch")
+from planner.exporters.runtime.data import IGNORED, synthetic_batch
+
+PLANS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "dp4": ("dp:4", (("data_parallel", "dp"),)),
+    "tp4": ("tp:4", (("megatron", "tp"),)),
+    "tp4-sp": ("tp:4", (("megatron", "tp"), ("sequence_parallel", "tp"))),
+    "zero4": ("dp:4", (("zero3", "dp"),)),
+    "dp2-tp2": ("dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp"))),
+    "dp2-tp2-sp": ("dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))),
+    "zero2-tp2-sp": ("dp:2,tp:2", (("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))),
+    "dp2-tp2-dp2": ("dp:2,tp:2,rep:2", (("data_parallel", "dp"), ("data_parallel", "rep"), ("megatron", "tp"))),
+    "zero2-tp2-dp2": (
+        "rep:2,dp:2,tp:2",
+        (("data_parallel", "rep"), ("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp")),
+    ),
+}
+
+
+def assert_proven(proof: Proof) -> None:
+    """Check loss and every gradient on every rank, and that the planned collectives ran."""
+    assert proof.failures == ()
+    assert [f"{row.name}: {row.error:.1e} on rank {row.rank}" for row in proof.rows if not row.ok] == []
+    assert proof.collectives == ()
+    assert proof.ok
+
+
+# What ties and biases do is independent of each other, so not every product of both is quick.
+QUICK = {("llama", False), ("llama", True), ("llama-biased", False), ("llama-biased", True), ("qwen2", False),
+         ("qwen3-biased", True)}  # fmt: skip
+VARIANTS = [
+    pytest.param(model, tied, id=f"{model}{'-tied' * tied}", marks=() if (model, tied) in QUICK else pytest.mark.slow)
+    for model in MODELS
+    for tied in (False, True)
+]
+
+
+@pytest.mark.parametrize(("model", "tied"), VARIANTS)
+@pytest.mark.parametrize("name", PLANS)
+def test_preset(prove: Callable[..., Proof], name: str, model: str, tied: bool) -> None:
+    mesh, presets = PLANS[name]
+    graph = tiny_graph(model, tied=tied)
+    proof = prove(tiny_plan(mesh, *presets, graph=graph))
+    assert_proven(proof)
+    layers = sum(repeat.count * len(repeat.block.parameters) for repeat in graph.root.repeats)
+    assert len(proof.rows) == 1 + layers + len(graph.root.parameters)
+
+
+@pytest.mark.parametrize("presets", [("megatron",), ("megatron", "sequence_parallel"), ("zero3", "megatron")])
+@pytest.mark.parametrize("model", MODELS)
+def test_fewer_key_value_heads_than_ranks(prove: Callable[..., Proof], model: str, presets: tuple[str, ...]) -> None:
+    """The axis is split 2×2: k and v lie over the first part and are replicated over the second."""
+    graph = tiny_graph(model, num_key_value_heads=2)
+    axes = [(name, "dp" if name == "zero3" else "tp") for name in presets]
+    mesh = "dp:2,tp:4" if "zero3" in presets else "tp:4"
+    plan = tiny_plan(mesh, *axes, graph=graph)
+    assert plan.decisions.mesh.names[-2:] == ("tp0", "tp1")
+    assert dict(plan.decisions.mesh.axes)["tp0"] == 2
+    assert_proven(prove(plan))
+
+
+@pytest.mark.parametrize("name", ["dp4", "zero4", "dp2-tp2-dp2", "zero2-tp2-sp"])
+def test_microbatches(prove: Callable[..., Proof], name: str) -> None:
+    mesh, presets = PLANS[name]
+    assert_proven(prove(tiny_plan(mesh, *presets, microbatches=2)))
+
+
+def test_one_kv_head_stays_whole_over_the_axis(prove: Callable[..., Proof]) -> None:
+    graph = tiny_graph(num_key_value_heads=1)
+    plan = tiny_plan("tp:4", ("megatron", "tp"), graph=graph)
+    assert plan.decisions.mesh.names == ("tp",)
+    assert_proven(prove(plan))
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("microbatches", [1, 2])
+def test_ranks_hold_unequal_numbers_of_ignored_labels(name: str, microbatches: int) -> None:
+    """Otherwise a mean of local means would pass for the mean over all targets."""
+    mesh, presets = PLANS[name]
+    counts = ignored(tiny_plan(mesh, *presets, microbatches=microbatches))
+    assert any(count for row in counts for count in row)
+    if microbatches > 1:
+        assert len({sum(row) for row in counts}) > 1
+    if any(preset in {"data_parallel", "zero3"} for preset, _ in presets):
+        assert all(len(set(row)) > 1 for row in counts)
+
+
+def ignored(plan: Plan) -> list[list[int]]:
+    """Return, per microbatch and rank, how many of the labels that a proof makes are ignored."""
+    decisions = plan.decisions
+    _, labels = synthetic_batch(0, sequences=decisions.global_batch, length=decisions.seq, vocab=32, seed=0)
+    layout = next(layout for name, _, layout in train(plan).assignment.assemblies[0].inputs if name == "labels")
+    return [
+        [
+            int((shard(part, layout, decisions.mesh, rank) == IGNORED).sum())
+            for rank in range(decisions.mesh.device_count)
+        ]
+        for part in np.split(labels.numpy(), decisions.microbatches)
+    ]

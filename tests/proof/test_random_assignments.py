@@ -1,0 +1,50 @@
+"""Random legal assignments equal the unsharded model on every rank, and run the collectives that were planned.
+
+Draws that are refused are drawn again: `draw` holds every refusal to be a `PlannerError` with a code and a message.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from planner.proof import Proof
+
+from .random_plans import draw, features
+from .test_presets import assert_proven
+
+QUICK = {4: 65, 8: 35}
+"""Ranks → plans in a quick run."""
+FEATURES = {
+    "axes not in mesh order", "bias under a sharded contraction", "kept partial", "microbatches", "partial stays",
+    "regather", "runs cut", "several axes on a factor", "several layouts of readers", "several raw gradients",
+    "sharded rotary table", "sharded sequence in attention", "sharded vocabulary of the loss",
+    "sharded vocabulary of the table", "sharded width of a norm", "step all_gather", "step all_reduce",
+    "step all_to_all", "step exchange", "step pad", "step reduce_scatter", "step slice", "step zero",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("world", "seed"), [(world, seed) for world in QUICK for seed in range(QUICK[world])])
+def test_random_plan(prove: Callable[..., Proof], world: int, seed: int) -> None:
+    found = draw(seed, world)
+    assert_proven(prove(found.plan, found.files, seed=seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("world", "seed"), [(world, seed) for world in QUICK for seed in range(QUICK[world], 10 * QUICK[world])]
+)
+def test_more_random_plans(prove: Callable[..., Proof], world: int, seed: int) -> None:
+    test_random_plan(prove, world, seed)
+
+
+def test_the_draws_cover_what_plans_can_say() -> None:
+    found: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for seed in range(25):
+        one = draw(seed, 4 if seed % 2 else 8)
+        refused += one.refused
+        found.update({name for name, count in features(one.plan).items() if count})
+    assert {name for name in FEATURES if found[name] < 2} == set()
+    assert refused, "nothing is ever refused, so the draws keep away from the edge of what is legal"
+    assert refused.total() < 2 * 25, refused
