@@ -46,10 +46,10 @@ export function TopBar({
         <button
           type="button"
           className={`plain-button ${classes["mesh"]}`}
-          aria-label={`Mesh ${mesh.map(([name, size]) => `${name} ${size}`).join(", ")} on ${plan.cluster}: change`}
           data-testid="mesh"
           onClick={onSettings}
         >
+          <span className="visually-hidden">Mesh: </span>
           {mesh.map(([name, size]) => (
             <AxisChip key={name} name={name} suffix={String(size)} colour={colours[name]} />
           ))}
