@@ -62,7 +62,8 @@ export function step(scene: Scene, from: number, way: Way): number {
     const alike = scene.geometry.depth[shape] === scene.geometry.depth[from];
     const right = r.x + r.width / 2 > centre;
     const solid = scene.geometry.kind[shape] !== ShapeKind.Badge;
-    return shape !== from && alike && solid && right === (way === "right");
+    const level = r.y < own.y + own.height && r.y + r.height > own.y;
+    return shape !== from && alike && solid && level && right === (way === "right");
   });
   return nearest(beside);
 }
