@@ -28,6 +28,8 @@ def main() -> None:
         create_app(settings),
         host=settings.host,
         port=settings.port,
+        # One parser wherever it runs; this one bounds the head of a request.
+        http="h11",
         server_header=False,
         access_log=False,
         log_config=None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from planner.core.json_text import JsonBounds
+from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError, PlannerError
 
 MAX_BODY = 2 << 20
 MAX_CONFIG = 1 << 20
-MAX_AXES = 8
+# The search for a redistribution grows steeply with the axes that it may use.
+MAX_AXES = 6
+MAX_MOVED_AXES = 5
 MAX_DEVICES = 1 << 17
 JSON = JsonBounds(error=PlannerError, prefix="http", max_bytes=MAX_BODY, max_depth=32)
 
@@ -30,3 +33,21 @@ def check_mesh(mesh: DeviceMesh) -> DeviceMesh:
             subject="mesh",
         )
     return mesh
+
+
+def check_moved(source: Layout, target: Layout, mesh: DeviceMesh) -> None:
+    """Refuse a redistribution that would take too long to plan.
+
+    Raises
+    ------
+    LayoutError
+        `http.axes-too-many`.
+    """
+    moved = [axis for axis in mesh.names if axis in source.used | target.used and mesh.size(axis) > 1]
+    if len(moved) > MAX_MOVED_AXES:
+        raise LayoutError(
+            "http.axes-too-many",
+            f"The layouts use {len(moved)} axes; the server plans at most {MAX_MOVED_AXES}.",
+            "Use fewer, or call planner from Python.",
+            subject=", ".join(moved),
+        )

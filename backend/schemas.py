@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.core.view import PlanView
 from planner.errors import Diagnostic
 
+from .limits import MAX_AXES
+
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Title = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -38,7 +40,7 @@ class MeshAxis(Closed):
     size: Count
 
 
-MeshAxes = Annotated[list[MeshAxis], Field(min_length=1, max_length=8)]
+MeshAxes = Annotated[list[MeshAxis], Field(min_length=1, max_length=MAX_AXES)]
 
 
 class PresetUse(Closed):

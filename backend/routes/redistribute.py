@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from planner import compose
 from planner.collectives import COLLECTIVES
+from planner.core.layout import Layout
 from planner.core.tensor import DTYPE_BYTES
 from planner.cost import step_seconds
 from planner.hardware import cluster
 from planner.redistribution import lower_bound_elements
 
 from ..changes import mesh_of
+from ..limits import check_moved
 from ..schemas import RedistributionAnswer, RedistributionRequest, RedistributionStep
 from . import api_router
 
@@ -20,10 +22,10 @@ router = api_router("redistribute")
 def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     """Return the cheapest way from one layout to another, with what each step moves and takes."""
     mesh, shape = mesh_of(wanted.mesh), tuple(wanted.shape)
+    source, target = Layout.parse(wanted.source), Layout.parse(wanted.target)
+    check_moved(source, target, mesh)
     machines = cluster(wanted.cluster or compose.cluster_for(mesh))
-    found = compose.redistribute(
-        wanted.source, wanted.target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name
-    )
+    found = compose.redistribute(source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name)
     size = DTYPE_BYTES[wanted.dtype]
     bound = lower_bound_elements(found.source, found.target, shape, mesh)
     steps = [

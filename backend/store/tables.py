@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import DateTime, ForeignKey, String, Text
+from sqlalchemy import DateTime, Double, ForeignKey, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -47,9 +47,9 @@ class PlanRow(Base):
     version: Mapped[int]
     position: Mapped[int]
     updated: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
-    step_time_s: Mapped[float]
-    memory_bytes: Mapped[float]
-    capacity_bytes: Mapped[float]
+    step_time_s: Mapped[float] = mapped_column(Double)
+    memory_bytes: Mapped[float] = mapped_column(Double)
+    capacity_bytes: Mapped[float] = mapped_column(Double)
 
 
 class HistoryRow(Base):

@@ -31,9 +31,9 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("updated", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("step_time_s", sa.Float(), nullable=False),
-        sa.Column("memory_bytes", sa.Float(), nullable=False),
-        sa.Column("capacity_bytes", sa.Float(), nullable=False),
+        sa.Column("step_time_s", sa.Double(), nullable=False),
+        sa.Column("memory_bytes", sa.Double(), nullable=False),
+        sa.Column("capacity_bytes", sa.Double(), nullable=False),
     )
     op.create_index("ix_plans_updated", "plans", ["updated"])
     op.create_table(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { factor, node, view } from "./fixtures";
 import { layersOf, reselect, targetFor } from "./layers";
-import { buildTree, follow, pathTo, sibling, visibleRows } from "./tree";
+import { buildTree, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
 
 describe("the outline", () => {
   const tree = buildTree(view());
@@ -21,6 +21,25 @@ describe("the outline", () => {
     ]);
   });
 
+  it("puts makers before readers, whatever their scope", () => {
+    const plan = view();
+    const [edge] = plan.edges;
+    if (!edge) throw new Error("the fixture has an edge");
+    const more = [
+      { ...edge, id: ":b", producer: "run:layers.*.b", readers: [":head"] },
+      {
+        ...edge,
+        id: "carry",
+        kind: "carry",
+        producer: "run:layers.*.b",
+        readers: ["run:layers.*.a"],
+      },
+    ];
+    const mixed = buildTree({ ...plan, edges: [edge, ...more], nodes: [...plan.nodes].reverse() });
+    expect(mixed.roots).toEqual([":layers", ":head"]);
+    expect(mixed.items.get("run:layers.*")?.children).toEqual(["run:layers.*.a", "run:layers.*.b"]);
+  });
+
   it("filters by name, kind and axis, and keeps the groups around", () => {
     expect(visibleRows(tree, new Set(), "layers b")).toEqual([
       ":layers",
@@ -37,6 +56,25 @@ describe("the outline", () => {
     expect(sibling(tree, "run:layers.*.a", 1)).toBe("run:layers.*.b");
     expect(sibling(tree, "run:layers.*.b", 1)).toBeNull();
   });
+});
+
+describe("keys in the tree", () => {
+  const tree = buildTree(view());
+  const open = new Set([":layers"]);
+  const rows = visibleRows(tree, open, "");
+  const move = (id: string, key: string) => treeMove(tree, rows, (i) => open.has(i), id, key);
+
+  it.each([
+    [":layers", "ArrowDown", { select: "run:layers.*" }],
+    [":layers", "ArrowUp", {}],
+    [":layers", "End", { select: ":head" }],
+    [":layers", "ArrowRight", { select: "run:layers.*" }],
+    ["run:layers.*", "ArrowRight", { toggle: "run:layers.*" }],
+    ["run:layers.*", "ArrowLeft", { select: ":layers" }],
+    [":layers", "ArrowLeft", { toggle: ":layers" }],
+    [":head", "Enter", { select: ":head" }],
+    [":head", "x", null],
+  ])("%s %s", (id, key, expected) => expect(move(id, key)).toEqual(expected));
 });
 
 describe("layers", () => {

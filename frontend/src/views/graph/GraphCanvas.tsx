@@ -86,8 +86,16 @@ export function GraphCanvas(props: GraphCanvasProps) {
         </div>
       )}
       <div className="graph-buttons" role="toolbar" aria-label="Zoom">
-        <GlyphButton label="Zoom in" onClick={() => graph.current?.zoomBy(ZOOM.step)} path="M8 3v10M3 8h10" />
-        <GlyphButton label="Zoom out" onClick={() => graph.current?.zoomBy(1 / ZOOM.step)} path="M3 8h10" />
+        <GlyphButton
+          label="Zoom in"
+          onClick={() => graph.current?.viewport.zoomBy(ZOOM.step)}
+          path="M8 3v10M3 8h10"
+        />
+        <GlyphButton
+          label="Zoom out"
+          onClick={() => graph.current?.viewport.zoomBy(1 / ZOOM.step)}
+          path="M3 8h10"
+        />
         <GlyphButton
           label="Fit the graph"
           onClick={() => graph.current?.fit()}

@@ -114,11 +114,13 @@ export interface GroupArt {
   readonly rangeWidth: number;
   readonly timesWidth: number;
   readonly strip: boolean;
+  /** Height of the sheets behind a template that stands for many layers. */
+  readonly sheets: number;
 }
 
 export const BOX = { pad: 11, head: 46, row: 20, cell: 16, rowCell: 14, letterY: 13, cellY: 19 };
 export const PILL = { height: 19, gap: 2 };
-export const GROUP = { height: 64, strip: 14, header: 36, chevron: 22 };
+export const GROUP = { height: 64, strip: 14, header: 36, chevron: 22, sheets: 8 };
 const TITLE_LIMIT = 190;
 
 export function boxArt(box: GraphBox, direction: Direction, measure: Measure): BoxArt {
@@ -131,7 +133,9 @@ export function boxArt(box: GraphBox, direction: Direction, measure: Measure): B
   const markWidth = mark ? measure(FONT.cell, mark) + 10 : 0;
   const cellsWidth = cells.width + (mark ? markWidth + (cells.width ? 5 : 0) : 0);
   const heads = BOX.pad + textWidth + (cellsWidth ? 20 + cellsWidth : 0) + BOX.pad;
-  const rowsWidth = rows.map((row) => BOX.pad + names + 8 + row.cells.width + row.marksWidth + BOX.pad);
+  const rowsWidth = rows.map(
+    (row) => BOX.pad + names + 8 + row.cells.width + row.marksWidth + BOX.pad,
+  );
   // Widths in steps of 8, so that neighbours that differ by a letter are alike.
   const width = Math.ceil(Math.max(box.kind === "op" ? 150 : 90, heads, ...rowsWidth) / 8) * 8;
   const cellsX = width - BOX.pad - cellsWidth;
@@ -178,7 +182,8 @@ function measureRow(row: ParameterRow, direction: Direction, measure: Measure): 
 
 function placeRow(row: MeasuredRow, index: number, names: number, width: number): RowArt {
   const y = BOX.head + index * BOX.row;
-  let x = width - BOX.pad - row.tailWidth - row.pills.reduce((sum, mark) => sum + mark.width + 3, 0);
+  let x =
+    width - BOX.pad - row.tailWidth - row.pills.reduce((sum, mark) => sum + mark.width + 3, 0);
   const pills = row.pills.map((mark) => {
     const placed = { ...mark, x, y: y - 1 };
     x += mark.width + 3;
@@ -270,12 +275,19 @@ export function groupArt(group: GraphGroup, direction: Direction, measure: Measu
   const rangeWidth = range ? measure(FONT.sub, range) + 8 : 0;
   const timesWidth = times ? measure(FONT.pill, times) + 12 : 0;
   const head = GROUP.chevron + titleWidth + rangeWidth + (times ? timesWidth + 8 : 0);
-  const text = Math.max(head, GROUP.chevron + measure(FONT.sub, subtitle), GROUP.chevron + measure(FONT.sub, tally));
+  const text = Math.max(
+    head,
+    GROUP.chevron + measure(FONT.sub, subtitle),
+    GROUP.chevron + measure(FONT.sub, tally),
+  );
   const width = Math.ceil((Math.max(run ? 230 : 160, text) + BOX.pad + 6) / 8) * 8;
+  const sheets = times ? GROUP.sheets : 0;
   return {
     width,
-    height: GROUP.height + (run ? GROUP.strip : 0),
-    headerWidth: Math.ceil(head + (group.subtitle ? measure(FONT.sub, group.subtitle) + 10 : 0) + 8),
+    height: GROUP.height + (run ? GROUP.strip : 0) + sheets,
+    headerWidth: Math.ceil(
+      head + (group.subtitle ? measure(FONT.sub, group.subtitle) + 10 : 0) + 8,
+    ),
     headerHeight: GROUP.header + (run ? GROUP.strip : 0),
     title,
     range,
@@ -286,6 +298,7 @@ export function groupArt(group: GraphGroup, direction: Direction, measure: Measu
     rangeWidth,
     timesWidth,
     strip: run,
+    sheets,
   };
 }
 

@@ -118,7 +118,8 @@ function count(
   for (const delivery of deliveries) {
     const producer = tensors[delivery.tensor]?.producer ?? -1;
     let at = boxes[producer]?.parent ?? -1;
-    for (const reader of delivery.readers) at = commonGroup(groups, at, boxes[reader]?.parent ?? -1);
+    for (const reader of delivery.readers)
+      at = commonGroup(groups, at, boxes[reader]?.parent ?? -1);
     for (const step of delivery.steps) charge(at, delivery.phase, step);
   }
 }

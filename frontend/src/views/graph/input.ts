@@ -78,7 +78,8 @@ export function listen(canvas: HTMLCanvasElement, actions: Actions): () => void 
       event.preventDefault();
       const unit = event.deltaMode === 1 ? LINE : event.deltaMode === 2 ? canvas.clientHeight : 1;
       const { x, y } = place(event);
-      if (event.ctrlKey || event.metaKey) actions.zoom(Math.exp(-event.deltaY * unit * 0.0022), x, y);
+      if (event.ctrlKey || event.metaKey)
+        actions.zoom(Math.exp(-event.deltaY * unit * 0.0022), x, y);
       else if (event.shiftKey) actions.pan(-(event.deltaX || event.deltaY) * unit, 0);
       else actions.pan(-event.deltaX * unit, -event.deltaY * unit);
     },

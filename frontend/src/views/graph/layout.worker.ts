@@ -27,8 +27,15 @@ self.onmessage = (event: MessageEvent<LayoutRequest>) => {
   const geometry = engine.layout(skeleton, open);
   const answer: LayoutAnswer = { id, geometry, milliseconds: performance.now() - start };
   const parts = [
-    geometry.kind, geometry.ref, geometry.depth, geometry.rect, geometry.linkTensor,
-    geometry.linkDelivery, geometry.linkFlags, geometry.linkStart, geometry.points,
+    geometry.kind,
+    geometry.ref,
+    geometry.depth,
+    geometry.rect,
+    geometry.linkTensor,
+    geometry.linkDelivery,
+    geometry.linkFlags,
+    geometry.linkStart,
+    geometry.points,
   ];
   self.postMessage(answer, { transfer: parts.map((part) => part.buffer) });
 };

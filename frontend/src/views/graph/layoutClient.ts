@@ -59,7 +59,8 @@ export class LayoutClient {
     this.running = wanted;
     const { skeleton, open } = wanted;
     // The skeleton travels once; opening a group sends a list of flags.
-    const request = skeleton === this.sent ? { id: this.id, open } : { id: this.id, skeleton, open };
+    const request =
+      skeleton === this.sent ? { id: this.id, open } : { id: this.id, skeleton, open };
     this.sent = skeleton;
     this.worker?.postMessage(request);
   }

@@ -1,9 +1,9 @@
 /** The whole graph in a corner, with the window on it; a click or drag moves the window. */
 
-import type { Camera } from "./camera";
 import { at, ShapeKind } from "./layout/types";
 import type { Scene } from "./scene";
 import type { Theme } from "./theme";
+import type { Viewport } from "./viewport";
 
 const SIZE = { width: 112, height: 176, pad: 6 };
 
@@ -18,7 +18,10 @@ export class Minimap {
     this.canvas.setAttribute("aria-hidden", "true");
     const move = (event: PointerEvent) => {
       const bounds = this.canvas.getBoundingClientRect();
-      const [x, y] = [event.clientX - bounds.left - SIZE.pad, event.clientY - bounds.top - SIZE.pad];
+      const [x, y] = [
+        event.clientX - bounds.left - SIZE.pad,
+        event.clientY - bounds.top - SIZE.pad,
+      ];
       moveTo(x / this.scale, y / this.scale);
     };
     this.canvas.addEventListener("pointerdown", (event) => {
@@ -31,10 +34,11 @@ export class Minimap {
     host.append(this.canvas);
   }
 
-  paint(scene: Scene, camera: Camera, width: number, height: number, theme: Theme, ratio: number): void {
+  paint(scene: Scene, { camera, width, height }: Viewport, theme: Theme, ratio: number): void {
     const { geometry } = scene;
     const all =
-      geometry.width * camera.zoom <= width * 1.02 && geometry.height * camera.zoom <= height * 1.02;
+      geometry.width * camera.zoom <= width * 1.02 &&
+      geometry.height * camera.zoom <= height * 1.02;
     this.canvas.hidden = all;
     if (all) return;
     const { painted } = this;
@@ -49,7 +53,10 @@ export class Minimap {
     pen.drawImage(this.picture, 0, 0);
     pen.setTransform(ratio, 0, 0, ratio, SIZE.pad * ratio, SIZE.pad * ratio);
     const s = this.scale;
-    const [x, y] = [Math.max(-3, (-camera.x / camera.zoom) * s), Math.max(-3, (-camera.y / camera.zoom) * s)];
+    const [x, y] = [
+      Math.max(-3, (-camera.x / camera.zoom) * s),
+      Math.max(-3, (-camera.y / camera.zoom) * s),
+    ];
     const right = Math.min(geometry.width * s + 3, ((width - camera.x) / camera.zoom) * s);
     const bottom = Math.min(geometry.height * s + 3, ((height - camera.y) / camera.zoom) * s);
     pen.fillStyle = theme.halo;
@@ -64,18 +71,30 @@ export class Minimap {
   private draw(scene: Scene, theme: Theme, ratio: number): void {
     const { geometry } = scene;
     const [roomX, roomY] = [SIZE.width - 2 * SIZE.pad, SIZE.height - 2 * SIZE.pad];
-    this.scale = Math.min(roomX / Math.max(1, geometry.width), roomY / Math.max(1, geometry.height), 0.25);
+    this.scale = Math.min(
+      roomX / Math.max(1, geometry.width),
+      roomY / Math.max(1, geometry.height),
+      0.25,
+    );
     const width = Math.ceil(Math.max(16, geometry.width * this.scale) + 2 * SIZE.pad);
     const height = Math.ceil(Math.max(16, geometry.height * this.scale) + 2 * SIZE.pad);
-    for (const canvas of [this.canvas, (this.picture ??= document.createElement("canvas"))]) {
+    this.picture ??= document.createElement("canvas");
+    for (const canvas of [this.canvas, this.picture]) {
       canvas.width = width * ratio;
       canvas.height = height * ratio;
     }
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
-    const pen = this.picture?.getContext("2d");
+    const pen = this.picture.getContext("2d");
     if (!pen) return;
-    pen.setTransform(ratio * this.scale, 0, 0, ratio * this.scale, SIZE.pad * ratio, SIZE.pad * ratio);
+    pen.setTransform(
+      ratio * this.scale,
+      0,
+      0,
+      ratio * this.scale,
+      SIZE.pad * ratio,
+      SIZE.pad * ratio,
+    );
     for (let shape = 0; shape < geometry.kind.length; shape += 1) {
       const r = scene.rect(shape);
       const kind = geometry.kind[shape];

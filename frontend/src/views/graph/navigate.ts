@@ -47,7 +47,10 @@ export function step(scene: Scene, from: number, way: Way): number {
     return Math.abs(r.x + r.width / 2 - centre) + 0.01 * Math.abs(r.y - own.y);
   };
   const nearest = (shapes: readonly number[]) =>
-    shapes.reduce((best, shape) => (best < 0 || distance(shape) < distance(best) ? shape : best), -1);
+    shapes.reduce(
+      (best, shape) => (best < 0 || distance(shape) < distance(best) ? shape : best),
+      -1,
+    );
   if (way === "producer" || way === "reader") {
     const map = neighbours(scene)[way === "producer" ? "producers" : "readers"];
     const found = nearest(map.get(from) ?? []);
@@ -59,7 +62,8 @@ export function step(scene: Scene, from: number, way: Way): number {
     const alike = scene.geometry.depth[shape] === scene.geometry.depth[from];
     const right = r.x + r.width / 2 > centre;
     const solid = scene.geometry.kind[shape] !== ShapeKind.Badge;
-    return shape !== from && alike && solid && right === (way === "right");
+    const level = r.y < own.y + own.height && r.y + r.height > own.y;
+    return shape !== from && alike && solid && level && right === (way === "right");
   });
   return nearest(beside);
 }

@@ -46,7 +46,12 @@ export function paintScene(
   const detail = detailAt(zoom);
   const shapes = scene.shapesWithin(top, bottom).filter((shape) => {
     const r = 4 * shape;
-    const [x, y, w, h] = [at(geometry.rect, r), at(geometry.rect, r + 1), at(geometry.rect, r + 2), at(geometry.rect, r + 3)];
+    const [x, y, w, h] = [
+      at(geometry.rect, r),
+      at(geometry.rect, r + 1),
+      at(geometry.rect, r + 2),
+      at(geometry.rect, r + 3),
+    ];
     return x < right && x + w > left && y < bottom && y + h > top && h * zoom > SMALLEST;
   });
 
@@ -62,7 +67,8 @@ export function paintScene(
     const kind = geometry.kind[shape];
     if (kind === ShapeKind.Frame) {
       const [group, art] = [studio.model.groups[ref], studio.groups[ref]];
-      if (group && art && detail !== "bars") paintFrameHeader(pen, rect, group, art, at(geometry.depth, shape), zoom, look);
+      if (group && art && detail !== "bars")
+        paintFrameHeader(pen, rect, group, art, at(geometry.depth, shape), zoom, look);
     } else if (kind === ShapeKind.Closed) {
       const [group, art] = [studio.model.groups[ref], studio.groups[ref]];
       if (group && art) paintClosed(pen, rect, group, art, zoom, detail, look, shape);
@@ -105,9 +111,18 @@ function paintLinks(pen: Pen, scene: Scene, window: Window, zoom: number, look: 
   }
   const backward = studio.direction === "backward";
   const thin = Math.max(1.3, 0.7 / zoom);
-  for (const [colour, links] of batches) strokeLinks(pen, scene, links, colour, thin, zoom, backward);
+  for (const [colour, links] of batches)
+    strokeLinks(pen, scene, links, colour, thin, zoom, backward);
   if (bright.length > 0) {
-    strokeLinks(pen, scene, bright, look.theme.linkHover, Math.max(2.2, 1.6 / zoom), zoom, backward);
+    strokeLinks(
+      pen,
+      scene,
+      bright,
+      look.theme.linkHover,
+      Math.max(2.2, 1.6 / zoom),
+      zoom,
+      backward,
+    );
   }
 }
 

@@ -1,6 +1,16 @@
 /** Paint operators, ports and badges. */
 
-import { type BadgeArt, BOX, type BoxArt, type CellArt, FONT, fontOf, PILL, type PillArt, type RowArt } from "./art";
+import {
+  type BadgeArt,
+  BOX,
+  type BoxArt,
+  type CellArt,
+  FONT,
+  fontOf,
+  PILL,
+  type PillArt,
+  type RowArt,
+} from "./art";
 import type { GraphBox } from "./model";
 import type { Detail, Look } from "./paint";
 import { type Pen, roundBox } from "./pen";
@@ -64,8 +74,11 @@ export function paintBox(
   } else {
     paintText(pen, rect, art, port, look);
   }
-  paintCells(pen, art.cells, x, port ? y + 12 : y + BOX.cellY, BOX.cell, detail, look);
-  if (art.partial) paintPartial(pen, art.partial, x, y + BOX.cellY, detail, look);
+  // From afar the title takes the width of the box, and the cells are a strip below it.
+  const far = detail === "boxes";
+  const cellTop = y + (far ? 31 : port ? 18 : BOX.cellY);
+  paintCells(pen, art.cells, x, cellTop, far ? (port ? 6 : 11) : BOX.cell, detail, look);
+  if (art.partial && !far) paintPartial(pen, art.partial, x, cellTop, detail, look);
   for (const row of art.rows) paintRow(pen, x, y, row, detail, look);
   paintOutline(pen, rect, shape, zoom, look);
 }
@@ -83,13 +96,13 @@ function paintText(pen: Pen, { x, y }: Rect, art: BoxArt, port: boolean, look: L
 
 /** Write a title at a size that reads on screen, as far as the box has room. */
 function paintTitleOnly(pen: Pen, rect: Rect, title: string, zoom: number, look: Look): void {
-  const size = Math.min(11 / zoom, rect.height * 0.6);
-  const room = Math.floor((rect.width * 0.62) / (size * 0.58));
+  const size = Math.round(Math.min(11 / zoom, 25));
+  const room = Math.floor((rect.width - 18) / (size * 0.6));
   pen.textAlign = "left";
-  pen.font = fontOf(Math.round(size));
+  pen.font = fontOf(size);
   pen.fillStyle = look.theme.text;
   const text = title.length > room ? `${title.slice(0, Math.max(1, room - 1))}…` : title;
-  pen.fillText(text, rect.x + 10, rect.y + Math.min(BOX.head, rect.height) / 2 + size * 0.36);
+  pen.fillText(text, rect.x + 10, rect.y + 15 + size * 0.36);
 }
 
 function paintCells(
@@ -120,7 +133,14 @@ function paintCells(
       const alone = cell.parts.length === 1;
       const last = index === cell.parts.length - 1;
       pen.fillStyle = hue;
-      roundBox(pen, x + part.x, top, part.width, height, alone ? 3 : index === 0 ? [3, 0, 0, 3] : last ? [0, 3, 3, 0] : 0);
+      roundBox(
+        pen,
+        x + part.x,
+        top,
+        part.width,
+        height,
+        alone ? 3 : index === 0 ? [3, 0, 0, 3] : last ? [0, 3, 3, 0] : 0,
+      );
       pen.fill();
       if (detail !== "full") return;
       pen.textAlign = "center";
@@ -132,7 +152,14 @@ function paintCells(
 }
 
 /** A dashed outline: the value is not yet whole on any rank. */
-function paintPartial(pen: Pen, part: { axis: string; text: string; x: number; width: number }, left: number, top: number, detail: Detail, look: Look): void {
+function paintPartial(
+  pen: Pen,
+  part: { axis: string; text: string; x: number; width: number },
+  left: number,
+  top: number,
+  detail: Detail,
+  look: Look,
+): void {
   pen.strokeStyle = axisColour(part.axis, look.colours, look.theme);
   pen.lineWidth = 1.4;
   pen.setLineDash([3, 2]);
@@ -180,7 +207,15 @@ export function paintBadge(
 }
 
 /** Kind and axes on their hues, then bytes and time on plain ground. */
-function paintPill(pen: Pen, mark: PillArt, left: number, top: number, height: number, detail: Detail, look: Look): void {
+function paintPill(
+  pen: Pen,
+  mark: PillArt,
+  left: number,
+  top: number,
+  height: number,
+  detail: Detail,
+  look: Look,
+): void {
   const { theme } = look;
   const [x, y] = [left + mark.x, top + mark.y];
   const first = axisColour(mark.parts[0]?.axis ?? "", look.colours, theme);
@@ -209,7 +244,11 @@ function paintPill(pen: Pen, mark: PillArt, left: number, top: number, height: n
     pen.textAlign = "center";
     pen.font = FONT.pill;
     pen.fillStyle = textOn(hue);
-    pen.fillText(part.text, x + part.x + part.width / 2 + (index === 0 && !last ? 1 : 0), y + height / 2 + 3.7);
+    pen.fillText(
+      part.text,
+      x + part.x + part.width / 2 + (index === 0 && !last ? 1 : 0),
+      y + height / 2 + 3.7,
+    );
   });
   if (detail !== "full" || !mark.info) return;
   pen.textAlign = "left";

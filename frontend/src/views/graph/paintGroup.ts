@@ -42,7 +42,7 @@ export function paintFrameHeader(
   look: Look,
 ): void {
   pen.fillStyle = frameFill(look.theme, depth);
-  roundBox(pen, rect.x + 4, rect.y + 6, art.headerWidth, 24, 4);
+  roundBox(pen, rect.x + 4, rect.y + 9, art.headerWidth, 20, 4);
   pen.fill();
   if (zoom < 0.4) {
     paintPlainTitle(pen, rect.x + 10, rect.y + 24, art.title, zoom, look);
@@ -53,7 +53,15 @@ export function paintFrameHeader(
   pen.fillStyle = look.theme.dim;
   pen.fillText(group.subtitle, end + 10, rect.y + 22);
   if (art.strip) {
-    paintStrip(pen, rect.x + 12, rect.y + GROUP.header - 3, Math.min(rect.width - 24, 420), group, look);
+    paintStrip(
+      pen,
+      rect.x + 12,
+      rect.y + GROUP.header - 3,
+      Math.min(rect.width - 24, 420),
+      group,
+      frameFill(look.theme, depth),
+      look,
+    );
   }
 }
 
@@ -68,7 +76,9 @@ export function paintClosed(
   shape: number,
 ): void {
   const { theme } = look;
-  const { x, y, width, height } = rect;
+  const { x, width } = rect;
+  const y = rect.y + art.sheets;
+  const height = rect.height - art.sheets;
   if (detail === "bars") {
     pen.fillStyle = theme.closed;
     pen.fillRect(x, y, width, height);
@@ -80,13 +90,10 @@ export function paintClosed(
   pen.strokeStyle = theme.frameLine;
   pen.lineWidth = 1;
   pen.fillStyle = theme.closed;
-  if (group.layers > 1 && group.kind === "run") {
-    // Sheets behind say that one template stands for many layers.
-    for (const back of [8, 4]) {
-      roundBox(pen, x + back, y - back, width - 2 * back, height, RADIUS);
-      pen.fill();
-      pen.stroke();
-    }
+  for (let back = art.sheets; back > 0; back -= 4) {
+    roundBox(pen, x + back, y - back, width - 2 * back, height, RADIUS);
+    pen.fill();
+    pen.stroke();
   }
   roundBox(pen, x, y, width, height, RADIUS);
   pen.fill();
@@ -102,11 +109,18 @@ export function paintClosed(
     pen.fillText(art.tally, x + GROUP.chevron + 2, y + 53);
     pen.globalAlpha = 1;
   }
-  if (art.strip) paintStrip(pen, x + 12, y + height - 16, width - 24, group, look);
-  paintOutline(pen, rect, shape, zoom, look);
+  if (art.strip) paintStrip(pen, x + 12, y + height - 16, width - 24, group, theme.closed, look);
+  paintOutline(pen, { x, y, width, height }, shape, zoom, look);
 }
 
-function paintPlainTitle(pen: Pen, x: number, y: number, title: string, zoom: number, look: Look): void {
+function paintPlainTitle(
+  pen: Pen,
+  x: number,
+  y: number,
+  title: string,
+  zoom: number,
+  look: Look,
+): void {
   const size = Math.round(Math.min(11 / zoom, 30));
   pen.textAlign = "left";
   pen.font = fontOf(size);
@@ -115,7 +129,14 @@ function paintPlainTitle(pen: Pen, x: number, y: number, title: string, zoom: nu
 }
 
 /** Return where the title ends. */
-function paintTitle(pen: Pen, x: number, baseline: number, art: GroupArt, open: boolean, look: Look): number {
+function paintTitle(
+  pen: Pen,
+  x: number,
+  baseline: number,
+  art: GroupArt,
+  open: boolean,
+  look: Look,
+): number {
   const { theme } = look;
   const [cx, cy] = [x + BOX.pad + 2, baseline - 4];
   pen.strokeStyle = theme.dim;
@@ -157,22 +178,28 @@ function paintTitle(pen: Pen, x: number, baseline: number, art: GroupArt, open: 
   return at;
 }
 
-/** All layers of the list, those of this run filled in; separate cells as long as there is room for gaps. */
-function paintStrip(pen: Pen, x: number, y: number, width: number, group: GraphGroup, look: Look): void {
+/** All layers of the list, those of this run filled in. */
+function paintStrip(
+  pen: Pen,
+  x: number,
+  y: number,
+  width: number,
+  group: GraphGroup,
+  ground: string,
+  look: Look,
+): void {
   const { theme } = look;
   const total = Math.max(1, group.total);
   const step = width / total;
   const height = 7;
-  if (step >= 3.5) {
-    for (let layer = 0; layer < total; layer += 1) {
-      const on = layer >= group.start && layer < group.start + group.layers;
-      pen.fillStyle = on ? theme.stripOn : theme.strip;
-      pen.fillRect(x + layer * step, y, step - 1, height);
-    }
-    return;
-  }
   pen.fillStyle = theme.strip;
   pen.fillRect(x, y, width, height);
   pen.fillStyle = theme.stripOn;
   pen.fillRect(x + group.start * step, y, Math.max(1.5, group.layers * step), height);
+  // Gaps between the cells; where these would be too narrow, a cell is of several layers.
+  const each = Math.ceil(5 / step);
+  pen.fillStyle = ground;
+  for (let layer = each; layer < total; layer += each) {
+    pen.fillRect(x + layer * step - 0.5, y, 1, height);
+  }
 }

@@ -174,7 +174,7 @@ export class Scene {
         const below = y - r.y - BOX.head;
         solid = { kind: "box", shape, row: below < 0 ? -1 : Math.floor(below / BOX.row) };
       } else if (kind === ShapeKind.Closed) {
-        solid = { kind: "group", shape, chevron: inChevron(x - r.x, y - r.y) };
+        solid = { kind: "group", shape, chevron: inChevron(x - r.x, y - r.y - this.sheets(shape)) };
       } else if (y - r.y <= GROUP.header) {
         frame = { kind: "group", shape, chevron: inChevron(x - r.x, y - r.y) };
       }
@@ -183,6 +183,10 @@ export class Scene {
     if (frame?.kind === "group" && frame.chevron) return frame;
     const tensor = this.tensorAt(x, y, slack);
     return tensor >= 0 ? { kind: "link", tensor } : frame;
+  }
+
+  private sheets(shape: number): number {
+    return this.studio.groups[at(this.geometry.ref, shape)]?.sheets ?? 0;
   }
 
   private tensorAt(x: number, y: number, slack: number): number {

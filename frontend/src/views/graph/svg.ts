@@ -2,7 +2,7 @@
 
 import type { Pen } from "./pen";
 
-const escape = (text: string) =>
+const escaped = (text: string) =>
   text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
@@ -42,7 +42,8 @@ export class SvgPen implements Pen {
     radii: Parameters<Pen["roundRect"]>[4] = 0,
   ): void {
     const given = (Array.isArray(radii) ? radii : [radii]).map((radius) => Number(radius));
-    const r = (corner: number) => Math.min(given[given.length === 4 ? corner : 0] ?? 0, width / 2, height / 2);
+    const r = (corner: number) =>
+      Math.min(given[given.length === 4 ? corner : 0] ?? 0, width / 2, height / 2);
     const [a, b, c, d] = [r(0), r(1), r(2), r(3)];
     const arc = (radius: number, px: number, py: number) =>
       radius > 0 ? `A${[radius, radius, 0, 0, 1, px, py].map(short).join(" ")}` : "";
@@ -73,7 +74,7 @@ export class SvgPen implements Pen {
     const anchor = this.textAlign === "center" ? ' text-anchor="middle"' : "";
     const alpha = this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : "";
     this.parts.push(
-      `<text x="${short(x)}" y="${short(y)}" style="font:${escape(this.font)}" fill="${String(this.fillStyle)}"${anchor}${alpha}>${escape(text)}</text>`,
+      `<text x="${short(x)}" y="${short(y)}" style="font:${escaped(this.font)}" fill="${String(this.fillStyle)}"${anchor}${alpha}>${escaped(text)}</text>`,
     );
   }
 

@@ -3,8 +3,8 @@
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import "@fontsource-variable/inter";
-import large from "../fixtures/llama-405b.json";
 import runs from "../fixtures/llama-8b-runs.json";
+import large from "../fixtures/llama-405b.json";
 import { GraphCanvas } from "../GraphCanvas";
 import type { PlanView } from "../model";
 import { syntheticView } from "./synthetic";

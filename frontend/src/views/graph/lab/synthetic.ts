@@ -1,6 +1,14 @@
 /** A made-up model of any size, for measuring: unrolled layers with the modules of a transformer. */
 
-import type { BadgeView, CellView, EdgeView, GroupView, NodeView, PlanView, TensorView } from "../model";
+import type {
+  BadgeView,
+  CellView,
+  EdgeView,
+  GroupView,
+  NodeView,
+  PlanView,
+  TensorView,
+} from "../model";
 
 interface Step {
   readonly name: string;
@@ -22,8 +30,10 @@ const LAYER: readonly Step[] = (() => {
     add(module, `${module}_weight`, "multiply", [`${module}_scale`], "all_gather");
   };
   norm("input_norm", "");
-  for (const letter of ["q", "k", "v"]) add("attn", `${letter}_proj`, "linear", ["input_norm_weight"]);
-  for (const letter of ["q", "k", "v"]) add("attn", `split_${letter}`, "split_heads", [`${letter}_proj`]);
+  for (const letter of ["q", "k", "v"])
+    add("attn", `${letter}_proj`, "linear", ["input_norm_weight"]);
+  for (const letter of ["q", "k", "v"])
+    add("attn", `split_${letter}`, "split_heads", [`${letter}_proj`]);
   for (const letter of ["q", "k"]) {
     add("rotary", `half_${letter}`, "rotate_half", [`split_${letter}`]);
     add("rotary", `cos_${letter}`, "multiply", [`split_${letter}`]);
@@ -54,14 +64,35 @@ function cell(name: string, size: string, axes: readonly string[]): CellView {
 }
 
 function tensor(value: string, partial: readonly string[]): TensorView {
-  const cells = [cell("batch", "B", ["dp"]), cell("seq", "S", []), cell("h", "4096", partial.length ? [] : ["tp"])];
-  return { slot: "result", value, layout: "[dp, -, tp]", cells, partial, reduce: "sum", parameter: false };
+  const cells = [
+    cell("batch", "B", ["dp"]),
+    cell("seq", "S", []),
+    cell("h", "4096", partial.length ? [] : ["tp"]),
+  ];
+  return {
+    slot: "result",
+    value,
+    layout: "[dp, -, tp]",
+    cells,
+    partial,
+    reduce: "sum",
+    parameter: false,
+  };
 }
 
 function badge(kind: string, readers: readonly string[]): BadgeView {
   return {
-    phase: "forward", kind, axes: ["tp"], group_size: 8, payload_bytes: 8 << 20, wire_bytes: 7 << 20,
-    seconds: 1.3e-4, count: 1, source: "[dp, tp, -]", target: "[dp, -, -]", readers,
+    phase: "forward",
+    kind,
+    axes: ["tp"],
+    group_size: 8,
+    payload_bytes: 8 << 20,
+    wire_bytes: 7 << 20,
+    seconds: 1.3e-4,
+    count: 1,
+    source: "[dp, tp, -]",
+    target: "[dp, -, -]",
+    readers,
   };
 }
 
@@ -72,9 +103,26 @@ export function syntheticView(layers: number): PlanView {
   const collectiveOf = new Map<string, string>();
   const group = (id: string, label: string, parent: string) =>
     groups.push({ id, path: id, label, class_name: "", parent, layers: 1 });
-  const node = (id: string, label: string, op: string, inside: string, reads: readonly string[], partial = false) => {
+  const node = (
+    id: string,
+    label: string,
+    op: string,
+    inside: string,
+    reads: readonly string[],
+    partial = false,
+  ) => {
     const result = tensor(id, partial ? ["tp"] : []);
-    nodes.push({ id, name: id, label, op, group: inside, scope: "", layers: 1, operands: [], results: [result] });
+    nodes.push({
+      id,
+      name: id,
+      label,
+      op,
+      group: inside,
+      scope: "",
+      layers: 1,
+      operands: [],
+      results: [result],
+    });
     for (const source of reads) readersOf.set(source, [...(readersOf.get(source) ?? []), id]);
   };
 
@@ -91,7 +139,14 @@ export function syntheticView(layers: number): PlanView {
     for (const step of LAYER) {
       const id = `${base}.${step.name}`;
       const reads = step.reads.map((name) => (name ? `${base}.${name}` : hidden));
-      node(id, step.name, step.op, step.module ? `${base}.${step.module}` : base, reads, step.collective === "reduce_scatter");
+      node(
+        id,
+        step.name,
+        step.op,
+        step.module ? `${base}.${step.module}` : base,
+        reads,
+        step.collective === "reduce_scatter",
+      );
       if (step.collective) collectiveOf.set(id, step.collective);
     }
     hidden = `${base}.residual_2`;
@@ -104,7 +159,16 @@ export function syntheticView(layers: number): PlanView {
     const kind = collectiveOf.get(id);
     const badges = kind && readers.length ? [badge(kind, readers)] : [];
     const [made = tensor(id, [])] = results;
-    return { id, value: id, label: id, kind: "activation", producer: id, readers, tensor: made, badges };
+    return {
+      id,
+      value: id,
+      label: id,
+      kind: "activation",
+      producer: id,
+      readers,
+      tensor: made,
+      badges,
+    };
   });
   return { model: `synthetic-${layers}`, groups, nodes, edges };
 }

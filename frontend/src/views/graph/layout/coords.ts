@@ -14,6 +14,8 @@ export interface Placing {
   readonly widths: readonly number[];
   /** Items that only carry a line through a rank. */
   readonly bend: readonly boolean[];
+  /** Bends of lines past many ranks, such as residuals: these swing out, so that the trunk stays straight. */
+  readonly bypass: readonly boolean[];
 }
 
 const GAP = 24;
@@ -21,7 +23,7 @@ const BEND_GAP = 16;
 const ROUNDS = 6;
 
 export function placeRows(placing: Placing): Float64Array {
-  const { rows, segments, widths, bend } = placing;
+  const { rows, segments, widths, bend, bypass } = placing;
   const count = widths.length;
   const x = new Float64Array(count);
   const above: number[][] = Array.from({ length: count }, () => []);
@@ -31,7 +33,8 @@ export function placeRows(placing: Placing): Float64Array {
     above[at(segments.lower, s)]?.push(s);
   });
   const gap = (a: number, b: number) =>
-    (at(widths, a) + at(widths, b)) / 2 + (bend[a] && bend[b] ? BEND_GAP - 4 : bend[a] || bend[b] ? BEND_GAP : GAP);
+    (at(widths, a) + at(widths, b)) / 2 +
+    (bend[a] && bend[b] ? BEND_GAP - 4 : bend[a] || bend[b] ? BEND_GAP : GAP);
 
   for (const row of rows) {
     let right = 0;
@@ -43,26 +46,28 @@ export function placeRows(placing: Placing): Float64Array {
   }
 
   const wish = (item: number, up: boolean, down: boolean): [number, number] => {
-    let sum = 0;
-    let weight = 0;
-    const add = (s: number, other: number, otherShare: number, ownShare: number) => {
-      // Long lines are kept straight before boxes are kept in the middle.
-      const w = bend[item] && bend[other] ? 8 : bend[item] || bend[other] ? 2 : 3;
-      sum += w * (at(x, other) + otherShare * at(widths, other) - ownShare * at(widths, item));
-      weight += w;
-      return s;
+    const wanted: [number, number][] = [];
+    const add = (other: number, otherShare: number, ownShare: number) => {
+      const x1 = at(x, other) + otherShare * at(widths, other) - ownShare * at(widths, item);
+      wanted.push([x1, pull(item, other)]);
     };
     if (up) {
       for (const s of above[item] as number[]) {
-        add(s, at(segments.upper, s), at(segments.upperShare, s), at(segments.lowerShare, s));
+        add(at(segments.upper, s), at(segments.upperShare, s), at(segments.lowerShare, s));
       }
     }
     if (down) {
       for (const s of below[item] as number[]) {
-        add(s, at(segments.lower, s), at(segments.lowerShare, s), at(segments.upperShare, s));
+        add(at(segments.lower, s), at(segments.lowerShare, s), at(segments.upperShare, s));
       }
     }
-    return weight === 0 ? [at(x, item), 0.05] : [sum / weight, weight];
+    if (wanted.length === 0) return [at(x, item), 0.05];
+    // Boxes stand firm; a line gives way to them.
+    return [weightedMedian(wanted), bend[item] ? 0.02 : wanted.reduce((sum, [, w]) => sum + w, 0)];
+  };
+  const pull = (item: number, other: number) => {
+    if (bypass[item] || bypass[other]) return bend[item] && bend[other] ? 8 : 0.02;
+    return bend[item] && bend[other] ? 8 : bend[item] || bend[other] ? 1 : 3;
   };
 
   const settle = (row: readonly number[], up: boolean, down: boolean) => {
@@ -89,7 +94,8 @@ export function placeRows(placing: Placing): Float64Array {
     });
     let i = 0;
     mean.forEach((value, block) => {
-      for (let n = at(size, block); n > 0; n -= 1, i += 1) x[row[i] as number] = value + at(offsets, i);
+      for (let n = at(size, block); n > 0; n -= 1, i += 1)
+        x[row[i] as number] = value + at(offsets, i);
     });
   };
 
@@ -97,69 +103,78 @@ export function placeRows(placing: Placing): Float64Array {
     for (let r = 1; r < rows.length; r += 1) settle(rows[r] as number[], true, false);
     for (let r = rows.length - 2; r >= 0; r -= 1) settle(rows[r] as number[], false, true);
   }
-  for (let round = 0; round < 2; round += 1) {
-    for (const row of rows) settle(row, true, true);
-    for (let r = rows.length - 1; r >= 0; r -= 1) settle(rows[r] as number[], true, true);
-  }
-  straighten(placing, x, above, below, gap);
+  straighten(placing, { x, above, below, gap, pull });
   return x;
 }
 
-/** Bring every long line, and boxes that are nearly in line, to one x where the neighbours leave room. */
-function straighten(
-  { rows, segments, widths, bend }: Placing,
-  x: Float64Array,
-  above: readonly number[][],
-  below: readonly number[][],
-  gap: (a: number, b: number) => number,
-): void {
-  const count = widths.length;
-  const left = new Int32Array(count).fill(-1);
-  const right = new Int32Array(count).fill(-1);
+/** Return the median, so that one neighbour of three is met straight; the middle of two alike. */
+function weightedMedian(values: [number, number][]): number {
+  if (values.length === 1) return values[0]?.[0] ?? 0;
+  values.sort((a, b) => a[0] - b[0]);
+  const half = values.reduce((sum, [, w]) => sum + w, 0) / 2;
+  let sum = 0;
+  for (let i = 0; i < values.length; i += 1) {
+    const [value, weight] = values[i] as [number, number];
+    sum += weight;
+    if (Math.abs(sum - half) < 1e-9) return (value + (values[i + 1]?.[0] ?? value)) / 2;
+    if (sum > half) return value;
+  }
+  return 0;
+}
+
+interface Field {
+  readonly x: Float64Array;
+  readonly above: readonly number[][];
+  readonly below: readonly number[][];
+  gap(a: number, b: number): number;
+  pull(item: number, other: number): number;
+}
+
+/** A member of a column and how far its middle is from the column's line. */
+type Column = { item: number; offset: number }[];
+
+const PASSES = 4;
+
+/**
+ * Bring boxes and long lines that follow each other to one x. Two neighbours are in one column when each is the median
+ * of the other's neighbours; a column moves as far as the items beside it leave room, and is cut where they don't.
+ */
+function straighten({ rows, segments, widths, bend }: Placing, field: Field): void {
+  const { x, gap } = field;
+  const left = new Int32Array(widths.length).fill(-1);
+  const right = new Int32Array(widths.length).fill(-1);
   for (const row of rows) {
     row.forEach((item, i) => {
       left[item] = row[i - 1] ?? -1;
       right[item] = row[i + 1] ?? -1;
     });
   }
-  const room = (item: number): [number, number] => {
-    const [l, r] = [at(left, item), at(right, item)];
-    return [
-      l < 0 ? Number.NEGATIVE_INFINITY : at(x, l) + gap(l, item),
-      r < 0 ? Number.POSITIVE_INFINITY : at(x, r) - gap(item, r),
-    ];
-  };
-  const port = (item: number, share: number) => at(x, item) + share * at(widths, item);
+  const columns = columnsOf(rows, segments, widths, field);
+  for (let pass = 0; pass < PASSES; pass += 1) {
+    // Both ways by turns: what is first in one pass has room made for it in the next.
+    const order = pass % 2 === 0 ? columns : [...columns].reverse();
+    for (const column of order) alignColumn(column);
+  }
 
-  const seen = new Uint8Array(count);
-  for (let start = 0; start < count; start += 1) {
-    if (!bend[start] || seen[start]) continue;
-    const chain = [start];
-    seen[start] = 1;
-    for (let item = start; ; ) {
-      const s = (below[item] as number[]).find((i) => bend[at(segments.lower, i)]);
-      const next = s === undefined ? -1 : at(segments.lower, s);
-      if (next < 0 || seen[next]) break;
-      seen[next] = 1;
-      chain.push(next);
-      item = next;
-    }
-    // The line continues its ends where it can: fewer kinks than any mean.
-    const ends: number[] = [];
-    for (const s of above[start] as number[]) ends.push(port(at(segments.upper, s), at(segments.upperShare, s)));
-    const tail = chain[chain.length - 1] as number;
-    for (const s of below[tail] as number[]) ends.push(port(at(segments.lower, s), at(segments.lowerShare, s)));
-    let run: number[] = [];
+  function alignColumn(column: Column): void {
+    let run: Column = [];
     let [low, high] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
     const flush = () => {
-      if (run.length === 0) return;
-      const mean = run.reduce((sum, item) => sum + at(x, item), 0) / run.length;
-      const near = ends.find((end) => end >= low && end <= high);
-      const target = near ?? Math.min(high, Math.max(low, mean));
-      for (const item of run) x[item] = target;
+      let [sum, weight] = [0, 0];
+      for (const { item, offset } of run) {
+        const w = bend[item] ? 0.02 : 1;
+        sum += w * (at(x, item) - offset);
+        weight += w;
+      }
+      if (weight === 0) return;
+      const line = Math.min(high, Math.max(low, sum / weight));
+      for (const { item, offset } of run) x[item] = line + offset;
     };
-    for (const item of chain) {
-      const [a, b] = room(item);
+    for (const member of column) {
+      const { item, offset } = member;
+      const [l, r] = [at(left, item), at(right, item)];
+      const a = (l < 0 ? Number.NEGATIVE_INFINITY : at(x, l) + gap(l, item)) - offset;
+      const b = (r < 0 ? Number.POSITIVE_INFINITY : at(x, r) - gap(item, r)) - offset;
       if (Math.max(low, a) > Math.min(high, b)) {
         flush();
         run = [];
@@ -167,21 +182,69 @@ function straighten(
       } else {
         [low, high] = [Math.max(low, a), Math.min(high, b)];
       }
-      run.push(item);
+      run.push(member);
     }
     flush();
   }
+}
 
-  // A box with one line in that misses it by a hair is moved into line.
+function columnsOf(
+  rows: readonly number[][],
+  segments: Segments,
+  widths: readonly number[],
+  { x, above, below, pull }: Field,
+): Column[] {
+  /** The segment to the neighbour in the middle; -1 where two are in the middle. */
+  const middle = (
+    touching: readonly number[],
+    item: number,
+    ends: readonly number[],
+    shares: readonly number[],
+  ): number => {
+    if (touching.length < 2) return touching[0] ?? -1;
+    const values = touching.map((s) => {
+      const other = at(ends, s);
+      return { s, at: at(x, other) + at(shares, s) * at(widths, other), weight: pull(item, other) };
+    });
+    values.sort((a, b) => a.at - b.at);
+    const half = values.reduce((sum, value) => sum + value.weight, 0) / 2;
+    let sum = 0;
+    for (const value of values) {
+      sum += value.weight;
+      if (Math.abs(sum - half) < 1e-9) return -1;
+      if (sum > half) return value.s;
+    }
+    return -1;
+  };
+  const down = new Int32Array(widths.length).fill(-1);
+  const joined = new Uint8Array(widths.length);
   for (const row of rows) {
     for (const item of row) {
-      const into = above[item] as number[];
-      const s = into[0];
-      if (bend[item] || into.length !== 1 || s === undefined) continue;
-      const wanted =
-        port(at(segments.upper, s), at(segments.upperShare, s)) - at(segments.lowerShare, s) * at(widths, item);
-      const [a, b] = room(item);
-      if (Math.abs(wanted - at(x, item)) < 14 && wanted >= a && wanted <= b) x[item] = wanted;
+      const s = middle(below[item] as number[], item, segments.lower, segments.lowerShare);
+      if (s < 0) continue;
+      const lower = at(segments.lower, s);
+      if (middle(above[lower] as number[], lower, segments.upper, segments.upperShare) !== s)
+        continue;
+      down[item] = s;
+      joined[lower] = 1;
     }
   }
+  const columns: Column[] = [];
+  for (const row of rows) {
+    for (const top of row) {
+      if (joined[top]) continue;
+      const column: Column = [{ item: top, offset: 0 }];
+      let [item, offset] = [top, 0];
+      for (let s = at(down, item); s >= 0; s = at(down, item)) {
+        const lower = at(segments.lower, s);
+        offset +=
+          at(segments.upperShare, s) * at(widths, item) -
+          at(segments.lowerShare, s) * at(widths, lower);
+        item = lower;
+        column.push({ item, offset });
+      }
+      columns.push(column);
+    }
+  }
+  return columns;
 }

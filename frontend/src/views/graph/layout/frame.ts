@@ -16,6 +16,9 @@ import {
 const RANK_GAP = 26;
 const BADGE_GAP = 18;
 const PORT_WIDTH = 2;
+const STUB = 9;
+/** A line over more ranks than this passes beside what it skips. */
+const BYPASS = 3;
 
 /** Segments with the line each belongs to, and what its ends are. */
 interface Wires extends Segments {
@@ -29,6 +32,7 @@ interface Build {
   readonly rank: number[];
   readonly widths: number[];
   readonly bend: boolean[];
+  readonly bypass: boolean[];
   readonly wires: Wires;
 }
 
@@ -44,6 +48,7 @@ export function layoutFrame(spec: FrameSpec, id: number): FrameLayout {
     segments: build.wires,
     widths: build.widths,
     bend: build.bend,
+    bypass: build.bypass,
   });
   return finish(build, ordered, x, id);
 }
@@ -55,6 +60,7 @@ function start(spec: FrameSpec): Build {
     rank: [...rankItems(spec)],
     widths: spec.widths.map((width, item) => (port[item] ? PORT_WIDTH : width)),
     bend: port,
+    bypass: port.map(() => false),
     wires: { upper: [], lower: [], upperShare: [], lowerShare: [], link: [], flags: [] },
   };
 }
@@ -82,10 +88,12 @@ function thread(build: Build, link: FrameLink, index: number): void {
   let carrierRank = from;
   let carrierShare = share(spec, link.source, link.sourcePort, false);
   let first = leaf(link.source) ? LinkFlag.Producer : 0;
+  const last = below[below.length - 1];
+  const bypass = last !== undefined && at(rank, at(link.targets, last)) - from > BYPASS;
   for (const t of below) {
     const [target, port] = [at(link.targets, t), at(link.targets, t + 1)];
     while (carrierRank + 1 < at(rank, target)) {
-      const bend = addBend(build, carrierRank + 1);
+      const bend = addBend(build, carrierRank + 1, bypass);
       wire(build, carrier, bend, carrierShare, 0, index, first);
       [carrier, carrierRank, carrierShare, first] = [bend, carrierRank + 1, 0, 0];
     }
@@ -101,7 +109,7 @@ function turned(build: Build, link: FrameLink, index: number, target: number, po
   let carrier = target;
   let carrierShare = share(spec, target, port, true);
   for (let r = at(rank, target) + 1; r < at(rank, link.source); r += 1) {
-    const bend = addBend(build, r);
+    const bend = addBend(build, r, true);
     wire(build, carrier, bend, carrierShare, 0, index, 0);
     [carrier, carrierShare] = [bend, 0];
   }
@@ -109,7 +117,8 @@ function turned(build: Build, link: FrameLink, index: number, target: number, po
   wire(build, carrier, link.source, carrierShare, sourceShare, index, 0);
 }
 
-function addBend(build: Build, rank: number): number {
+function addBend(build: Build, rank: number, bypass: boolean): number {
+  build.bypass.push(bypass);
   build.rank.push(rank);
   build.widths.push(PORT_WIDTH);
   return build.bend.push(true) - 1;
@@ -171,13 +180,20 @@ function finish(build: Build, rows: readonly number[][], x: Float64Array, id: nu
     const lower = at(wires.lower, s);
     const x1 = middle(upper) + at(wires.upperShare, s) * at(widths, upper);
     const x2 = middle(lower) + at(wires.lowerShare, s) * at(widths, lower);
-    const points = [x1, lowerEdge(upper)];
+    const entry = spec.kinds[upper] === ItemKind.Entry;
+    const points = [x1, entry ? 0 : lowerEdge(upper)];
     const push = (px: number, py: number) => {
       const last = points.length;
       if (px !== points[last - 2] || py !== points[last - 1]) points.push(px, py);
     };
-    push(x1, at(bottom, at(rank, upper)));
-    push(x2, at(top, at(rank, lower)));
+    const [leave, arrive] = [at(bottom, at(rank, upper)), at(top, at(rank, lower))];
+    push(x1, leave);
+    if (Math.abs(x1 - x2) > 1) {
+      // A short upright piece at both ends shows where a line belongs, and gives its arrow a shaft.
+      push(x1, leave + STUB / 2);
+      push(x2, arrive - STUB);
+    }
+    push(x2, arrive);
     push(x2, build.bend[lower] ? at(bottom, at(rank, lower)) : upperEdge(lower));
     return { link: at(wires.link, s), flags: at(wires.flags, s), points: merged(points) };
   });
@@ -246,7 +262,7 @@ function verticals(
     if (r + 1 === rows.length) return;
     const badge = kindsIn(row, ItemKind.Badge) || kindsIn(rows[r + 1] ?? [], ItemKind.Badge);
     const base = entryRow ? 12 : exits && r + 2 === rows.length ? 10 : badge ? BADGE_GAP : RANK_GAP;
-    const bow = at(swing, r) < 2 ? 0 : Math.min(44, 8 + at(swing, r) * 0.07);
+    const bow = at(swing, r) < 2 ? 0 : Math.min(44, STUB + at(swing, r) * 0.07);
     y += base + bow;
   });
   return { top, bottom, total: exits ? y : y + spec.pad };

@@ -63,7 +63,8 @@ export class Lifting {
     const addGroup = (group: number) => {
       // Parents first: from the outermost group that isn't placed yet.
       const chain: number[] = [];
-      for (let g = group; g >= 0 && at(this.itemOfGroup, g) < 0; g = at(groupParent, g)) chain.push(g);
+      for (let g = group; g >= 0 && at(this.itemOfGroup, g) < 0; g = at(groupParent, g))
+        chain.push(g);
       for (let i = chain.length - 1; i >= 0; i -= 1) {
         const g = chain[i] as number;
         const level = this.levels[at(groupParent, g) + 1];

@@ -90,7 +90,8 @@ export function rankItems(spec: FrameSpec): Int32Array {
   // A source stands right above its first reader, not at the far top.
   for (const item of order) {
     const targets = next[item] as number[];
-    if (incoming[item] !== 0 || spec.kinds[item] === ItemKind.Entry || targets.length === 0) continue;
+    if (incoming[item] !== 0 || spec.kinds[item] === ItemKind.Entry || targets.length === 0)
+      continue;
     rank[item] = Math.min(...targets.map((target) => at(rank, target))) - 1;
   }
   let last = 0;

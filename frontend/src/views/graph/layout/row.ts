@@ -4,7 +4,8 @@ import { rankItems } from "./ranks";
 import { at, type FrameLayout, type FrameSpec, ItemKind, LinkFlag, type Route } from "./types";
 
 const GAP = 40;
-const SIDE_Y = 21;
+/** How far above the lower side the lines between runs are. */
+const SIDE_Y = 54;
 const DROP = 20;
 
 export function layoutRow(spec: FrameSpec, id: number): FrameLayout {
@@ -19,12 +20,18 @@ export function layoutRow(spec: FrameSpec, id: number): FrameLayout {
   let right = spec.pad;
   let tall = 0;
   shown.forEach((item, i) => {
-    right += i === 0 ? 0 : spec.kinds[item] === ItemKind.Badge || spec.kinds[shown[i - 1] ?? 0] === ItemKind.Badge ? GAP / 2 : GAP;
+    const before = shown[i - 1];
+    const badge = [item, before ?? item].some((it) => spec.kinds[it] === ItemKind.Badge);
+    if (before !== undefined) right += badge ? GAP / 2 : GAP;
     x[item] = right;
-    y[item] = spec.kinds[item] === ItemKind.Badge ? top + SIDE_Y - at(spec.heights, item) / 2 : top;
     right += at(spec.widths, item);
     tall = Math.max(tall, at(spec.heights, item));
   });
+  const line = top + tall - SIDE_Y;
+  for (const item of shown) {
+    const own = at(spec.heights, item);
+    y[item] = spec.kinds[item] === ItemKind.Badge ? line - own / 2 : top + tall - own;
+  }
   const width = Math.ceil(Math.max(right + spec.pad, spec.headerWidth + 2 * spec.pad));
   const height = Math.ceil(top + tall + DROP);
   const place = new Map(shown.map((item, i) => [item, i]));
@@ -53,7 +60,8 @@ export function layoutRow(spec: FrameSpec, id: number): FrameLayout {
 
   function path(source: number, target: number): number[] {
     if (spec.kinds[source] === ItemKind.Entry) {
-      const to = spec.kinds[target] === ItemKind.Exit ? at(x, target) : nearest(target, at(x, source));
+      const to =
+        spec.kinds[target] === ItemKind.Exit ? at(x, target) : nearest(target, at(x, source));
       return [at(x, source), 0, at(x, source), spec.headerHeight, to, at(y, target)];
     }
     if (spec.kinds[target] === ItemKind.Exit) {
@@ -61,11 +69,20 @@ export function layoutRow(spec: FrameSpec, id: number): FrameLayout {
       return [from, at(y, source) + at(spec.heights, source), at(x, target), height];
     }
     const [from, to] = [place.get(source) ?? 0, place.get(target) ?? 0];
-    const line = top + SIDE_Y;
-    if (to === from + 1) return [at(x, source) + at(spec.widths, source), line, at(x, target), line];
+    if (to === from + 1)
+      return [at(x, source) + at(spec.widths, source), line, at(x, target), line];
     // A line past other runs leaves and arrives from above.
     const over = spec.headerHeight + 4;
-    return [middle(source), top, middle(source), over, middle(target), over, middle(target), top];
+    return [
+      middle(source),
+      at(y, source),
+      middle(source),
+      over,
+      middle(target),
+      over,
+      middle(target),
+      at(y, target),
+    ];
   }
 
   function nearest(item: number, wanted: number): number {
