@@ -41,7 +41,7 @@ def parameter_layout(
 
 
 def _stored(parameter: Parameter, layout: Layout) -> Layout:
-    """Return the layout, which must hold the parameter's own values: an update of a sum's parts is no update of the sum."""
+    """Return the layout, which must hold the values themselves: updating the parts of a sum does not update the sum."""
     if layout.partial:
         raise LayoutError(
             "plan.parameter-partial",
