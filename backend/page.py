@@ -13,9 +13,6 @@ from starlette.types import Scope
 
 from .problems import problem
 
-PACKAGE = Path(__file__).parent
-CHECKOUT = PACKAGE.parent
-
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -37,12 +34,8 @@ class Page(StaticFiles):
 
 
 def page_folder() -> Path:
-    """Return the folder of the page: the built one, or in a checkout its source."""
-    built, source = PACKAGE / "webui", CHECKOUT / "frontend"
-    # Beside an installed package, a folder named "frontend" would be somebody else's.
-    if not built.is_dir() and (CHECKOUT / "hatch_build.py").is_file():
-        return source
-    return built
+    """Return the folder of the built page."""
+    return Path(__file__).parent / "webui"
 
 
 def serve_page(app: FastAPI, folder: Path) -> None:

@@ -3,8 +3,6 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   plugins: [react()],
-  // Relative addresses, so that the page also works below a path of a proxy.
-  base: "./",
   build: {
     outDir: "../backend/webui",
     emptyOutDir: true,

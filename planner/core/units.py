@@ -23,8 +23,8 @@ def format_seconds(value: float) -> str:
 
 def format_count(value: float) -> str:
     """Return a large count with a decimal prefix, e.g. `8.03 B` for billions."""
-    for unit in ("", "K", "M", "B", "T", "P"):
-        if abs(value) < 1000 or unit == "P":
+    for unit in ("", "K", "M", "B", "T", "P", "E", "Z"):
+        if abs(value) < 1000 or unit == "Z":
             return f"{value:.3g} {unit}".strip()
         value /= 1000
     raise AssertionError

@@ -107,8 +107,9 @@ TOKEN_LOSS = OpDef(
     rule=_rule_of(_ROWS, blocked={"vocab": "a sharded vocabulary has parts of its own"}),
     flops=lambda operands, _: 5.0 * prod(operands[0]),
     backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
-    # The log-probabilities in fp32.
-    extra_saved=lambda operands, _: 4.0 * prod(operands[0]),
+    saved=("labels",),
+    # The log-probabilities and the total weight, in fp32.
+    extra_saved=lambda operands, _: 4.0 * prod(operands[0]) + 4.0,
     differentiable=("logits",),
     torch=_call("token_loss", ignore=True),
 )
@@ -143,7 +144,10 @@ PICK_TARGET = OpDef(
     rule=_rule_of(_ROWS, names=("logits", "labels"), terms="logits"),
     flops=per_element(1),
     backward_flops=lambda operands, _: 1.0 * prod(operands[0]),
-    saved=("labels",),
+    # A gather keeps what it picks from.
+    saved=("logits",),
+    # Where each label lies in the shard, and whether it does.
+    extra_saved=lambda operands, _: 9.0 * prod(operands[1]),
     sparse=("logits",),
     differentiable=("logits",),
     torch=_call("pick_target", first=True),
@@ -156,7 +160,9 @@ LOG_LOSS = OpDef(
     rule=_rule_of("…, …, …, … -> …"),
     flops=per_element(3),
     backward_flops=per_element(3),
-    saved=("sum_exp", "labels"),
+    saved=("sum_exp",),
+    # Which labels are ignored.
+    extra_saved=lambda operands, _: 1.0 * prod(operands[3]),
     differentiable=("sum_exp", "picked"),
     torch=_call("log_loss", ignore=True),
 )
@@ -189,7 +195,8 @@ DIVIDE = OpDef(
     rule=_rule_of(", ->", names=("total", "count"), terms="total"),
     flops=per_element(1),
     backward_flops=per_element(1),
-    saved=("count",),
+    # The count, at least 1.
+    extra_saved=lambda _operands, _bytes: 4.0,
     differentiable=("total",),
     torch=_call("divide"),
 )

@@ -94,6 +94,8 @@ RMS_NORM = OpDef(
     flops=per_element(4),
     backward_flops=per_element(8),
     saved=("x", "weight"),
+    # The fused kernel keeps 1 / root mean square, in fp32.
+    extra_saved=lambda operands, _: 4.0 * prod(operands[0][:-1]),
     differentiable=("x", "weight"),
     torch=_rms_torch,
     parts=_rms_parts,
@@ -118,7 +120,9 @@ RMS_SCALE = OpDef(
     rule=_scale_rule,
     flops=per_element(3),
     backward_flops=per_element(6),
-    saved=("x", "mean_square", "weight"),
+    saved=("x", "weight"),
+    # The normalised x, and 1 / root mean square in fp32.
+    extra_saved=lambda operands, element_bytes: element_bytes * prod(operands[0]) + 4.0 * prod(operands[1]),
     differentiable=("x", "mean_square", "weight"),
     torch=_scale_torch,
 )

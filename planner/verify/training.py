@@ -18,8 +18,8 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
 
     Every operator's strategy, and those of the parts of a composite one, are instances of their rules, and the layouts
     follow from them. On every value and reader, folding the steps over the source layout gives the target layout, and
-    every reader is served once; every value that needs a gradient has each raw gradient of its readers
-    brought to its gradient layout; every parameter that is read has a gradient.
+    every reader is served once; every value that needs a gradient has each raw gradient of its readers brought to its
+    gradient layout; every parameter that is read has a gradient.
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []

@@ -45,8 +45,8 @@ def test_one_device_by_hand():
     outside = tokens * 8 + tokens * WIDTH * 2  # tokens, read by the embedding; the stream, read by the head
     assert found["saved activations"] == LAYERS * layer + outside
     assert found["gathered parameters"] == 0
-    # Log-probabilities in fp32, logits, and the count of the targets.
-    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + 4
+    # Log-probabilities in fp32, logits, labels, and the weight and the count of the targets.
+    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + tokens * 8 + 4 + 4
     # Nothing is moved; gradients of the head are with the logits. Largest: up, with x, weight and result.
     assert found["transient"] == 2 * (tokens * WIDTH + HIDDEN * WIDTH + tokens * HIDDEN)
     assert found["reserved"] == H100.device.reserved_bytes
@@ -60,7 +60,7 @@ def test_data_and_tensor_parallel_by_hand():
     assert found["optimizer state"] == 12 * parameters
     layer = tokens * WIDTH * 2 + tokens * HIDDEN // 2 * 2
     assert found["saved activations"] == LAYERS * layer + tokens * 8 + tokens * WIDTH * 2
-    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + 4
+    assert found["logits and loss"] == tokens * VOCAB * (4 + 2) + tokens * 8 + 4 + 4
     # The all-reduce of the embedding's gradient, in and out.
     assert found["transient"] == 2 * 2 * VOCAB * WIDTH
 
@@ -166,7 +166,7 @@ def llama_saved(tmp_path):
 
 
 def test_readers_that_share_a_delivery_share_a_saved_tensor(llama_saved):
-    normed = [t for t in llama_saved(2) if t.name.endswith("input_layernorm")]
+    normed = [t for t in llama_saved(2) if t.name.endswith("input_layernorm") and "read by" in t.note]
     assert [(t.nbytes, t.count) for t in normed] == [(2 * 2 * 16 * 64, 2)]
 
 

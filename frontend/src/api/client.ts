@@ -32,7 +32,7 @@ const UNREACHABLE: Problem = {
   subject: "",
 };
 
-const client = createClient<paths>({ baseUrl: "." });
+const client = createClient<paths>({ baseUrl: "" });
 
 // openapi-fetch reads tuples as arrays, so that what an answer holds is named by the caller; what is sent is checked.
 interface Answer {
@@ -59,10 +59,11 @@ async function settle<T>(call: Promise<Answer>): Promise<T> {
   throw new ApiError({ ...UNREACHABLE, title: statusText, status, detail, code: "http.error" });
 }
 
-const at = (id: string) => ({ path: { id } });
-const atVersion = (id: string, version: number) => ({
-  path: { id },
-  header: { "if-match": `"${version}"` },
+const at = (plan_id: string) => ({ path: { plan_id } });
+const atJob = (job_id: string) => ({ path: { job_id } });
+const atVersion = (plan_id: string, version: number) => ({
+  path: { plan_id },
+  header: { "If-Match": `"${version}"` },
 });
 
 /** Everything that the page asks of the server. */
@@ -73,43 +74,50 @@ export const api = {
     settle(client.POST("/api/v1/models", { body: { name, content } })),
   plans: (): Promise<PlanSummary[]> => settle(client.GET("/api/v1/plans")),
   plan: (id: string): Promise<PlanState> =>
-    settle(client.GET("/api/v1/plans/{id}", { params: at(id) })),
+    settle(client.GET("/api/v1/plans/{plan_id}", { params: at(id) })),
   createPlan: (body: NewPlan): Promise<PlanState> => settle(client.POST("/api/v1/plans", { body })),
   importPlan: (text: string, name?: string): Promise<PlanState> =>
     settle(client.POST("/api/v1/plans/import", { body: { text, name } })),
   rename: (id: string, name: string): Promise<PlanSummary> =>
-    settle(client.PUT("/api/v1/plans/{id}/name", { params: at(id), body: { name } })),
+    settle(client.PUT("/api/v1/plans/{plan_id}/name", { params: at(id), body: { name } })),
   copy: (id: string, name?: string): Promise<PlanState> =>
-    settle(client.POST("/api/v1/plans/{id}/copy", { params: at(id), body: { name } })),
+    settle(client.POST("/api/v1/plans/{plan_id}/copy", { params: at(id), body: { name } })),
   remove: (id: string): Promise<void> =>
-    settle(client.DELETE("/api/v1/plans/{id}", { params: at(id) })),
+    settle(client.DELETE("/api/v1/plans/{plan_id}", { params: at(id) })),
   edit: (id: string, version: number, changes: Change[], label: string): Promise<PlanState> =>
     settle(
-      client.PATCH("/api/v1/plans/{id}", {
+      client.PATCH("/api/v1/plans/{plan_id}", {
         params: atVersion(id, version),
         body: { changes, label },
       }),
     ),
   undo: (id: string, version: number): Promise<PlanState> =>
-    settle(client.POST("/api/v1/plans/{id}/undo", { params: atVersion(id, version) })),
+    settle(client.POST("/api/v1/plans/{plan_id}/undo", { params: atVersion(id, version) })),
   redo: (id: string, version: number): Promise<PlanState> =>
-    settle(client.POST("/api/v1/plans/{id}/redo", { params: atVersion(id, version) })),
+    settle(client.POST("/api/v1/plans/{plan_id}/redo", { params: atVersion(id, version) })),
   choices: (id: string, node: string): Promise<Choice[]> =>
-    settle(client.GET("/api/v1/plans/{id}/choices", { params: { ...at(id), query: { node } } })),
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/choices", { params: { ...at(id), query: { node } } }),
+    ),
   report: (id: string): Promise<Report> =>
-    settle(client.GET("/api/v1/plans/{id}/report", { params: at(id) })),
+    settle(client.GET("/api/v1/plans/{plan_id}/report", { params: at(id) })),
   figure: (id: string, name: "communication" | "memory" | "step"): Promise<Figure> =>
-    settle(client.GET("/api/v1/plans/{id}/figures/{name}", { params: { path: { id, name } } })),
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/figures/{figure}", {
+        params: { path: { plan_id: id, figure: name } },
+      }),
+    ),
   code: (id: string): Promise<{ files: CodeFile[] }> =>
-    settle(client.GET("/api/v1/plans/{id}/code", { params: at(id) })),
+    settle(client.GET("/api/v1/plans/{plan_id}/code", { params: at(id) })),
   prove: (id: string): Promise<Job> =>
-    settle(client.POST("/api/v1/plans/{id}/proofs", { params: at(id), body: { ranks: 8 } })),
-  job: (id: string): Promise<Job> => settle(client.GET("/api/v1/jobs/{id}", { params: at(id) })),
+    settle(client.POST("/api/v1/plans/{plan_id}/proofs", { params: at(id), body: { ranks: 8 } })),
+  job: (id: string): Promise<Job> =>
+    settle(client.GET("/api/v1/jobs/{job_id}", { params: atJob(id) })),
   cancelJob: (id: string): Promise<Job> =>
-    settle(client.DELETE("/api/v1/jobs/{id}", { params: at(id) })),
-  fileAddress: (id: string) => `api/v1/plans/${encodeURIComponent(id)}/file`,
-  zipAddress: (id: string) => `api/v1/plans/${encodeURIComponent(id)}/export.zip`,
-  jobEventsAddress: (id: string) => `api/v1/jobs/${encodeURIComponent(id)}/events`,
+    settle(client.DELETE("/api/v1/jobs/{job_id}", { params: atJob(id) })),
+  fileAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/file`,
+  zipAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/export.zip`,
+  jobEventsAddress: (id: string) => `/api/v1/jobs/${encodeURIComponent(id)}/events`,
 };
 
 export type Api = typeof api;

@@ -4,41 +4,6 @@
  */
 
 export interface paths {
-    "/api/v1/registry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Registry */
-        get: operations["registry_api_v1_registry_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/models": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Models */
-        get: operations["models_api_v1_models_get"];
-        put?: never;
-        /** New Model */
-        post: operations["new_model_api_v1_models_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/clusters": {
         parameters: {
             query?: never;
@@ -46,8 +11,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Clusters */
-        get: operations["clusters_api_v1_clusters_get"];
+        /**
+         * Clusters
+         * @description Return clusters of usual sizes of every device; any other may be named too.
+         */
+        get: operations["clusters"];
         put?: never;
         post?: never;
         delete?: never;
@@ -63,8 +31,99 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Cluster */
-        get: operations["cluster_api_v1_clusters__name__get"];
+        /**
+         * Cluster By Name
+         * @description Return the cluster that a name stands for.
+         */
+        get: operations["cluster_by_name"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Job
+         * @description Return a job.
+         */
+        get: operations["job"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel
+         * @description Cancel a job; one that has ended stays as it is.
+         */
+        delete: operations["cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events
+         * @description Stream the states of a job as server-sent events, until it ends.
+         */
+        get: operations["events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Models
+         * @description Return every model: first those that come along, then imported ones.
+         */
+        get: operations["models"];
+        put?: never;
+        /**
+         * Import Model
+         * @description Import a model from the text of its `config.json`.
+         */
+        post: operations["import_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{model_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Model
+         * @description Return a model.
+         */
+        get: operations["model"];
         put?: never;
         post?: never;
         delete?: never;
@@ -80,11 +139,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Plans */
-        get: operations["plans_api_v1_plans_get"];
+        /**
+         * Plans
+         * @description Return every plan, the one changed last first.
+         */
+        get: operations["plans"];
         put?: never;
-        /** Create */
-        post: operations["create_api_v1_plans_post"];
+        /**
+         * New Plan
+         * @description Start a plan.
+         */
+        post: operations["new_plan"];
         delete?: never;
         options?: never;
         head?: never;
@@ -100,34 +165,86 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Import Plan */
-        post: operations["import_plan_api_v1_plans_import_post"];
+        /**
+         * Import Plan
+         * @description Open a plan file.
+         */
+        post: operations["import_plan"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/plans/{id}": {
+    "/api/v1/plans/{plan_id}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Read */
-        get: operations["read_api_v1_plans__id__get"];
+        /**
+         * Plan
+         * @description Return a plan with its graph and numbers; the ETag is its version.
+         */
+        get: operations["plan"];
         put?: never;
         post?: never;
-        /** Delete */
-        delete: operations["delete_api_v1_plans__id__delete"];
+        /**
+         * Remove
+         * @description Delete a plan with its history.
+         */
+        delete: operations["remove"];
         options?: never;
         head?: never;
-        /** Edit */
-        patch: operations["edit_api_v1_plans__id__patch"];
+        /**
+         * Edit
+         * @description Make changes, all or none, as one step of the history.
+         */
+        patch: operations["edit"];
         trace?: never;
     };
-    "/api/v1/plans/{id}/undo": {
+    "/api/v1/plans/{plan_id}/choices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Choices
+         * @description Return what may be clicked at a node of the plan's view, by the node's id.
+         */
+        get: operations["choices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Code
+         * @description Return the exported code.
+         */
+        get: operations["code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/copy": {
         parameters: {
             query?: never;
             header?: never;
@@ -136,15 +253,98 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Undo */
-        post: operations["undo_api_v1_plans__id__undo_post"];
+        /**
+         * Copy
+         * @description Copy a plan as it is now, without its history.
+         */
+        post: operations["copy"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/plans/{id}/redo": {
+    "/api/v1/plans/{plan_id}/export.zip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export
+         * @description Return the exported code as an archive, the same bytes for the same plan.
+         */
+        get: operations["export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/figures/{figure}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Figure
+         * @description Return a Plotly figure of the report.
+         */
+        get: operations["figure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * File
+         * @description Return the plan file, to be saved.
+         */
+        get: operations["file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/name": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Rename
+         * @description Give a plan another name; that is no edit, and its version stays.
+         */
+        put: operations["rename"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/proofs": {
         parameters: {
             query?: never;
             header?: never;
@@ -153,32 +353,18 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Redo */
-        post: operations["redo_api_v1_plans__id__redo_post"];
+        /**
+         * Prove
+         * @description Start to prove a plan as it is now.
+         */
+        post: operations["prove"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/plans/{id}/name": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Rename */
-        put: operations["rename_api_v1_plans__id__name_put"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/copy": {
+    "/api/v1/plans/{plan_id}/redo": {
         parameters: {
             query?: never;
             header?: never;
@@ -187,15 +373,38 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copy */
-        post: operations["copy_api_v1_plans__id__copy_post"];
+        /**
+         * Redo
+         * @description Make the edit again that was taken back last.
+         */
+        post: operations["redo"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/plans/{id}/what-if": {
+    "/api/v1/plans/{plan_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report
+         * @description Return the report: every number with the tree that explains it.
+         */
+        get: operations["report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/undo": {
         parameters: {
             query?: never;
             header?: never;
@@ -204,117 +413,18 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What If */
-        post: operations["what_if_api_v1_plans__id__what_if_post"];
+        /**
+         * Undo
+         * @description Take the last edit back.
+         */
+        post: operations["undo"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/plans/{id}/choices": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Choices */
-        get: operations["choices_api_v1_plans__id__choices_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/report": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Report */
-        get: operations["report_api_v1_plans__id__report_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/figures/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Figure */
-        get: operations["figure_api_v1_plans__id__figures__name__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/file": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** File */
-        get: operations["file_api_v1_plans__id__file_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/code": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Code */
-        get: operations["code_api_v1_plans__id__code_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/export.zip": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Export Zip */
-        get: operations["export_zip_api_v1_plans__id__export_zip_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/plans/{id}/proofs": {
+    "/api/v1/plans/{plan_id}/what-if": {
         parameters: {
             query?: never;
             header?: never;
@@ -323,41 +433,69 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Prove */
-        post: operations["prove_api_v1_plans__id__proofs_post"];
+        /**
+         * What If
+         * @description Price changes without making them.
+         */
+        post: operations["what_if"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}": {
+    "/api/v1/redistribute": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Job */
-        get: operations["job_api_v1_jobs__id__get"];
+        get?: never;
         put?: never;
-        post?: never;
-        /** Cancel */
-        delete: operations["cancel_api_v1_jobs__id__delete"];
+        /**
+         * Redistribute
+         * @description Return the cheapest way from one layout to another, with what each step moves and takes.
+         */
+        post: operations["redistribute"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{id}/events": {
+    "/api/v1/registry": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Events */
-        get: operations["events_api_v1_jobs__id__events_get"];
+        /**
+         * Registry
+         * @description Return the planner's tables.
+         */
+        get: operations["registry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Healthz
+         * @description Say whether the server is up.
+         */
+        get: operations["healthz"];
         put?: never;
         post?: never;
         delete?: never;
@@ -386,45 +524,45 @@ export interface components {
          *         How often it runs in a step.
          */
         Badge: {
-            /** Phase */
-            phase: string;
-            /** Kind */
-            kind: string;
             /** Axes */
             axes: string[];
-            /** Group Size */
-            group_size: number;
-            /** Payload Bytes */
-            payload_bytes: number;
-            /** Wire Bytes */
-            wire_bytes: number;
-            /** Seconds */
-            seconds: number;
             /** Count */
             count: number;
+            /** Group Size */
+            group_size: number;
+            /** Kind */
+            kind: string;
+            /** Payload Bytes */
+            payload_bytes: number;
+            /** Phase */
+            phase: string;
+            /** Readers */
+            readers: string[];
+            /** Seconds */
+            seconds: number;
             /** Source */
             source: string;
             /** Target */
             target: string;
-            /** Readers */
-            readers: string[];
+            /** Wire Bytes */
+            wire_bytes: number;
         };
         /**
          * BatchChange
          * @description Change sequences per step, tokens per sequence and microbatches.
          */
         BatchChange: {
+            /** Global Batch */
+            global_batch: number;
+            /** Microbatches */
+            microbatches: number;
+            /** Seq */
+            seq: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "batch";
-            /** Global Batch */
-            global_batch: number;
-            /** Seq */
-            seq: number;
-            /** Microbatches */
-            microbatches: number;
         };
         /**
          * Cell
@@ -442,16 +580,16 @@ export interface components {
          *         Mesh axes that shard it, major first.
          */
         Cell: {
+            /** Axes */
+            axes: string[];
             /** Factors */
             factors: string[];
+            /** Local */
+            local: number;
             /** Size */
             size: string;
             /** Total */
             total: number;
-            /** Local */
-            local: number;
-            /** Axes */
-            axes: string[];
         };
         /**
          * Choice
@@ -467,14 +605,14 @@ export interface components {
          *         Pairs (factor, axes) that the click sets; an axis that is on another factor moves.
          */
         Choice: {
-            /** Factor */
-            factor: string;
             /** Axis */
             axis: string;
-            /** On */
-            on: boolean;
+            /** Factor */
+            factor: string;
             /** Legal */
             legal: boolean;
+            /** On */
+            on: boolean;
             /** Reason */
             reason: string;
             /** Remedy */
@@ -501,14 +639,14 @@ export interface components {
          * @description A cluster: nodes × devices per node - device.
          */
         Cluster: {
-            /** Name */
-            name: string;
-            /** Devices */
-            devices: number;
             /** Device */
             device: string;
+            /** Devices */
+            devices: number;
             /** Memory Bytes */
             memory_bytes: number;
+            /** Name */
+            name: string;
         };
         /**
          * Code
@@ -554,39 +692,47 @@ export interface components {
          *         How often it happens in a step, microbatches and layers counted.
          *     source, target
          *         Printed layouts.
+         *     parameter, again
+         *         Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
+         *         forward.
          */
         CollectiveRow: {
-            /** Scope */
-            scope: string;
-            /** Phase */
-            phase: string;
-            /** Value */
-            value: string;
-            /** Readers */
-            readers: string[];
-            /** Kind */
-            kind: string;
+            /**
+             * Again
+             * @default false
+             */
+            again: boolean;
             /** Axes */
             axes: string[];
-            /** Group Size */
-            group_size: number;
-            /** Payload Bytes */
-            payload_bytes: number;
-            /** Wire Bytes */
-            wire_bytes: number;
-            /** Seconds */
-            seconds: number;
             /** Count */
             count: number;
-            /** Source */
-            source: string;
-            /** Target */
-            target: string;
+            /** Group Size */
+            group_size: number;
+            /** Kind */
+            kind: string;
             /**
              * Parameter
              * @default false
              */
             parameter: boolean;
+            /** Payload Bytes */
+            payload_bytes: number;
+            /** Phase */
+            phase: string;
+            /** Readers */
+            readers: string[];
+            /** Scope */
+            scope: string;
+            /** Seconds */
+            seconds: number;
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+            /** Value */
+            value: string;
+            /** Wire Bytes */
+            wire_bytes: number;
         };
         /**
          * CopyName
@@ -614,36 +760,36 @@ export interface components {
          *         The items that it is made of.
          */
         CostItem: {
-            /** Name */
-            name: string;
-            /** Value */
-            value: number;
-            /** Unit */
-            unit: string;
-            /**
-             * Formula
-             * @default
-             */
-            formula: string;
             /**
              * Children
              * @default []
              */
             children: components["schemas"]["CostItem"][];
+            /**
+             * Formula
+             * @default
+             */
+            formula: string;
+            /** Name */
+            name: string;
+            /** Unit */
+            unit: string;
+            /** Value */
+            value: number;
         };
         /**
          * DeviceEntry
          * @description A device type.
          */
         DeviceEntry: {
-            /** Name */
-            name: string;
-            /** Summary */
-            summary: string;
             /** Memory Bytes */
             memory_bytes: number;
+            /** Name */
+            name: string;
             /** Node Devices */
             node_devices: number;
+            /** Summary */
+            summary: string;
         };
         /**
          * Diagnostic
@@ -666,6 +812,13 @@ export interface components {
             /** Code */
             code: string;
             /**
+             * Hint
+             * @default
+             */
+            hint: string;
+            /** Message */
+            message: string;
+            /**
              * Severity
              * @default error
              * @enum {string}
@@ -676,13 +829,6 @@ export interface components {
              * @default
              */
             subject: string;
-            /** Message */
-            message: string;
-            /**
-             * Hint
-             * @default
-             */
-            hint: string;
         };
         /**
          * EdgeView
@@ -702,28 +848,28 @@ export interface components {
          *         Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
          */
         EdgeView: {
+            /** Badges */
+            badges: components["schemas"]["Badge"][];
+            /** Gradient */
+            gradient: string;
             /** Id */
             id: string;
-            /** Value */
-            value: string;
-            /** Label */
-            label: string;
             /** Kind */
             kind: string;
+            /** Label */
+            label: string;
             /** Producer */
             producer: string;
             /** Readers */
             readers: string[];
-            tensor: components["schemas"]["TensorView"];
-            /** Gradient */
-            gradient: string;
-            /** Badges */
-            badges: components["schemas"]["Badge"][];
             /**
              * Regather
              * @default false
              */
             regather: boolean;
+            tensor: components["schemas"]["TensorView"];
+            /** Value */
+            value: string;
         };
         /**
          * Edit
@@ -740,18 +886,18 @@ export interface components {
          * @description What changes would do.
          */
         Effect: {
-            /** Step Time S */
-            step_time_s: number;
-            /** Memory Bytes */
-            memory_bytes: number;
-            /** Step Time Delta S */
-            step_time_delta_s: number;
-            /** Memory Delta Bytes */
-            memory_delta_bytes: number;
             /** Collectives Delta */
             collectives_delta: number;
             /** Diagnostics */
             diagnostics: components["schemas"]["Diagnostic"][];
+            /** Memory Bytes */
+            memory_bytes: number;
+            /** Memory Delta Bytes */
+            memory_delta_bytes: number;
+            /** Step Time Delta S */
+            step_time_delta_s: number;
+            /** Step Time S */
+            step_time_s: number;
         };
         /**
          * Entry
@@ -768,34 +914,34 @@ export interface components {
          * @description Shard a factor of the operators that `target` names; `axes` null forgets the decision.
          */
         FactorChange: {
+            /** Axes */
+            axes: string[] | null;
+            /** Factor */
+            factor: string;
+            /** Target */
+            target: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "factor";
-            /** Target */
-            target: string;
-            /** Factor */
-            factor: string;
-            /** Axes */
-            axes: string[] | null;
         };
         /**
          * FactorDecision
          * @description A decision on a factor.
          */
         FactorDecision: {
+            /** Axes */
+            axes: string[];
+            /** Factor */
+            factor: string;
+            /** Target */
+            target: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "factor";
-            /** Target */
-            target: string;
-            /** Factor */
-            factor: string;
-            /** Axes */
-            axes: string[];
         };
         /**
          * FactorView
@@ -815,16 +961,10 @@ export interface components {
          *         Pairs (slot, dim) that it is an index of.
          */
         FactorView: {
-            /** Name */
-            name: string;
-            /** Size */
-            size: number;
-            /** Role */
-            role: string;
-            /** Reason */
-            reason: string;
             /** Axes */
             axes: string[];
+            /** Name */
+            name: string;
             /** Pinned */
             pinned: boolean;
             /**
@@ -832,6 +972,12 @@ export interface components {
              * @default []
              */
             pins: string[];
+            /** Reason */
+            reason: string;
+            /** Role */
+            role: string;
+            /** Size */
+            size: number;
             /** Touches */
             touches: [
                 string,
@@ -866,18 +1012,18 @@ export interface components {
          *         For a run of layers, its first layer and the number of layers of the whole repeat; else 0.
          */
         GroupView: {
-            /** Id */
-            id: string;
-            /** Path */
-            path: string;
-            /** Label */
-            label: string;
             /** Class Name */
             class_name: string;
-            /** Parent */
-            parent: string;
+            /** Id */
+            id: string;
+            /** Label */
+            label: string;
             /** Layers */
             layers: number;
+            /** Parent */
+            parent: string;
+            /** Path */
+            path: string;
             /**
              * Start
              * @default 0
@@ -889,20 +1035,33 @@ export interface components {
              */
             total: number;
         };
-        /** HTTPValidationError */
-        HTTPValidationError: {
-            /** Detail */
-            detail?: components["schemas"]["ValidationError"][];
+        /**
+         * Health
+         * @description The answer of a server that is up.
+         */
+        Health: {
+            /**
+             * Database
+             * @constant
+             */
+            database: "ok";
+            /**
+             * Status
+             * @constant
+             */
+            status: "ok";
+            /** Version */
+            version: string;
         };
         /**
          * ImportedPlan
          * @description A plan file to open.
          */
         ImportedPlan: {
-            /** Text */
-            text: string;
             /** Name */
             name?: string | null;
+            /** Text */
+            text: string;
         };
         /**
          * Job
@@ -916,65 +1075,65 @@ export interface components {
              * @constant
              */
             kind: "proof";
+            /** Message */
+            message: string;
             /** Plan */
             plan: string;
-            /** Version */
-            version: number;
+            problem: components["schemas"]["Problem"] | null;
+            /** Progress */
+            progress: number;
+            result: components["schemas"]["Proof"] | null;
             /**
              * State
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed" | "cancelled";
-            /** Progress */
-            progress: number;
-            /** Message */
-            message: string;
-            result: components["schemas"]["Proof"] | null;
-            problem: components["schemas"]["Problem"] | null;
+            /** Version */
+            version: number;
         };
         /**
          * KeepChange
          * @description Keep results Partial over an axis; `carriers` are operand positions, one a term.
          */
         KeepChange: {
+            /** Axis */
+            axis: string;
+            /** Carriers */
+            carriers: number[];
+            /** Target */
+            target: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "keep";
-            /** Target */
-            target: string;
-            /** Axis */
-            axis: string;
-            /** Carriers */
-            carriers: number[];
         };
         /**
          * KeepDecision
          * @description A decision to keep results Partial.
          */
         KeepDecision: {
+            /** Axis */
+            axis: string;
+            /** Carriers */
+            carriers: number[];
+            /** Target */
+            target: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "keep";
-            /** Target */
-            target: string;
-            /** Axis */
-            axis: string;
-            /** Carriers */
-            carriers: number[];
         };
         /**
          * MemoryPart
          * @description A part of a device's memory.
          */
         MemoryPart: {
-            /** Name */
-            name: string;
             /** Bytes */
             bytes: number;
+            /** Name */
+            name: string;
         };
         /**
          * MeshAxis
@@ -991,35 +1150,35 @@ export interface components {
          * @description Move to another cluster and mesh.
          */
         MeshChange: {
+            /** Axes */
+            axes: components["schemas"]["MeshAxis"][];
+            /** Cluster */
+            cluster: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "mesh";
-            /** Cluster */
-            cluster: string;
-            /** Axes */
-            axes: components["schemas"]["MeshAxis"][];
         };
         /**
          * Model
          * @description A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
          */
         Model: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
             /** Architecture */
             architecture: string;
-            /** Layers */
-            layers: number;
-            /** Hidden */
-            hidden: number;
-            /** Parameters */
-            parameters: number;
             /** Builtin */
             builtin: boolean;
+            /** Hidden */
+            hidden: number;
+            /** Id */
+            id: string;
+            /** Layers */
+            layers: number;
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters: number;
         };
         /**
          * ModelRef
@@ -1036,10 +1195,10 @@ export interface components {
          * @description A model to import: the text of its `config.json`.
          */
         NewModel: {
-            /** Name */
-            name: string;
             /** Content */
             content: string;
+            /** Name */
+            name: string;
         };
         /**
          * NewName
@@ -1054,23 +1213,21 @@ export interface components {
          * @description A plan to start: a model on a cluster, with presets to begin with.
          */
         NewPlan: {
-            /** Model */
-            model: string;
-            /** Name */
-            name?: string | null;
             /** Cluster */
             cluster: string;
-            /** Mesh */
-            mesh: components["schemas"]["MeshAxis"][];
             /** Global Batch */
             global_batch: number;
-            /** Seq */
-            seq: number;
+            /** Mesh */
+            mesh: components["schemas"]["MeshAxis"][];
             /**
              * Microbatches
              * @default 1
              */
             microbatches: number;
+            /** Model */
+            model: string;
+            /** Name */
+            name?: string | null;
             /**
              * Precision
              * @default bf16
@@ -1081,6 +1238,8 @@ export interface components {
              * @default []
              */
             presets: components["schemas"]["PresetUse"][];
+            /** Seq */
+            seq: number;
         };
         /**
          * NodeView
@@ -1098,51 +1257,44 @@ export interface components {
          *         Seconds of one execution on a rank, without communication.
          */
         NodeView: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Label */
-            label: string;
-            /** Op */
-            op: string;
-            /** Summary */
-            summary: string;
-            /** Target */
-            target: string;
-            /** Group */
-            group: string;
-            /** Scope */
-            scope: string;
-            /** Layers */
-            layers: number;
-            /** Rule */
-            rule: string;
-            /** Terms */
-            terms: string;
-            /** Operands */
-            operands: components["schemas"]["TensorView"][];
-            /** Results */
-            results: components["schemas"]["TensorView"][];
+            /** Backward S */
+            backward_s: number;
             /** Factors */
             factors: components["schemas"]["FactorView"][];
             /** Forward S */
             forward_s: number;
-            /** Backward S */
-            backward_s: number;
+            /** Group */
+            group: string;
+            /** Id */
+            id: string;
+            /** Label */
+            label: string;
+            /** Layers */
+            layers: number;
+            /** Name */
+            name: string;
+            /** Op */
+            op: string;
+            /** Operands */
+            operands: components["schemas"]["TensorView"][];
+            /** Results */
+            results: components["schemas"]["TensorView"][];
+            /** Rule */
+            rule: string;
+            /** Scope */
+            scope: string;
+            /** Summary */
+            summary: string;
+            /** Target */
+            target: string;
+            /** Terms */
+            terms: string;
         };
         /**
          * ParameterChange
          * @description Say where parameters are stored: further sharded over `axes`, or as `layout`.
          */
         ParameterChange: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "parameter";
-            /** Target */
-            target: string;
             /**
              * Axes
              * @default []
@@ -1155,193 +1307,200 @@ export interface components {
              * @default false
              */
             regather: boolean;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "parameter";
         };
         /**
          * ParameterDecision
          * @description A decision on where parameters are stored.
          */
         ParameterDecision: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "parameter";
-            /** Target */
-            target: string;
             /** Axes */
             axes: string[];
             /** Layout */
             layout: string | null;
             /** Regather */
             regather: boolean;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "parameter";
         };
         /**
          * PlanState
          * @description A plan with its graph and numbers; `undo` and `redo` are the labels of the edits that these would take.
          */
         PlanState: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Version */
-            version: number;
-            /** Undo */
-            undo: string | null;
-            /** Redo */
-            redo: string | null;
             /** Cluster */
             cluster: string;
-            /** Global Batch */
-            global_batch: number;
-            /** Seq */
-            seq: number;
-            /** Microbatches */
-            microbatches: number;
-            /** Precision */
-            precision: string;
-            model: components["schemas"]["ModelRef"];
             /** Decisions */
             decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"])[];
-            view: components["schemas"]["PlanView"];
+            /** Global Batch */
+            global_batch: number;
+            /** Id */
+            id: string;
+            /** Microbatches */
+            microbatches: number;
+            model: components["schemas"]["ModelRef"];
+            /** Name */
+            name: string;
+            /** Precision */
+            precision: string;
+            /** Redo */
+            redo: string | null;
+            /** Seq */
+            seq: number;
             summary: components["schemas"]["Summary"];
+            /** Undo */
+            undo: string | null;
+            /** Version */
+            version: number;
+            view: components["schemas"]["PlanView"];
         };
         /**
          * PlanSummary
          * @description A plan in the list of plans; `updated` is an ISO time in UTC.
          */
         PlanSummary: {
+            /** Capacity Bytes */
+            capacity_bytes: number;
+            /** Cluster */
+            cluster: string;
             /** Id */
             id: string;
-            /** Name */
-            name: string;
-            /** Model */
-            model: string;
+            /** Memory Bytes */
+            memory_bytes: number;
             /** Mesh */
             mesh: [
                 string,
                 number
             ][];
-            /** Cluster */
-            cluster: string;
-            /** Version */
-            version: number;
-            /** Updated */
-            updated: string;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
             /** Step Time S */
             step_time_s: number;
-            /** Memory Bytes */
-            memory_bytes: number;
-            /** Capacity Bytes */
-            capacity_bytes: number;
+            /** Updated */
+            updated: string;
+            /** Version */
+            version: number;
         };
         /**
          * PlanView
          * @description The folded graph of a plan.
          */
         PlanView: {
-            /** Model */
-            model: string;
+            /** Edges */
+            edges: components["schemas"]["EdgeView"][];
+            /** Groups */
+            groups: components["schemas"]["GroupView"][];
             /** Mesh */
             mesh: [
                 string,
                 number
             ][];
-            /** Groups */
-            groups: components["schemas"]["GroupView"][];
+            /** Model */
+            model: string;
             /** Nodes */
             nodes: components["schemas"]["NodeView"][];
-            /** Edges */
-            edges: components["schemas"]["EdgeView"][];
         };
         /**
          * PrecisionChange
          * @description Change the precision.
          */
         PrecisionChange: {
+            /** Name */
+            name: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "precision";
-            /** Name */
-            name: string;
         };
         /**
          * PresetChange
          * @description Add a preset.
          */
         PresetChange: {
+            /** Axes */
+            axes: {
+                [key: string]: string[];
+            };
+            /** Name */
+            name: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "preset";
-            /** Name */
-            name: string;
-            /** Axes */
-            axes: {
-                [key: string]: string[];
-            };
         };
         /**
          * PresetEntry
          * @description A preset, with the names of its open axes.
          */
         PresetEntry: {
+            /** Axes */
+            axes: string[];
             /** Name */
             name: string;
             /** Summary */
             summary: string;
-            /** Axes */
-            axes: string[];
         };
         /**
          * PresetUse
          * @description A preset with mesh axes for each of its open axes.
          */
         PresetUse: {
-            /** Name */
-            name: string;
             /** Axes */
             axes: {
                 [key: string]: string[];
             };
+            /** Name */
+            name: string;
         };
         /**
          * Problem
          * @description What went wrong (RFC 9457), with a stable code and the remedy.
          */
         Problem: {
-            /** Type */
-            type: string;
-            /** Title */
-            title: string;
-            /** Status */
-            status: number;
-            /** Detail */
-            detail: string;
             /** Code */
             code: string;
+            /** Detail */
+            detail: string;
             /** Hint */
             hint: string;
+            /** Status */
+            status: number;
             /** Subject */
             subject: string;
+            /** Title */
+            title: string;
+            /** Type */
+            type: string;
         };
         /**
          * Proof
          * @description What a proof found.
          */
         Proof: {
-            /** Ok */
-            ok: boolean;
-            mesh: components["schemas"]["ProofMesh"];
-            /** Rows */
-            rows: components["schemas"]["ProofRow"][];
-            /** Failures */
-            failures: string[];
             /** Collectives */
             collectives: string[];
+            /** Failures */
+            failures: string[];
+            mesh: components["schemas"]["ProofMesh"];
+            /** Ok */
+            ok: boolean;
+            /** Rows */
+            rows: components["schemas"]["ProofRow"][];
             /** Uncovered */
             uncovered: string[];
         };
@@ -1372,36 +1531,101 @@ export interface components {
          * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
          */
         ProofRow: {
-            /** Name */
-            name: string;
             /** Error */
             error: number | null;
-            /** Rank */
-            rank: number;
+            /** Name */
+            name: string;
             /** Ok */
             ok: boolean;
+            /** Rank */
+            rank: number;
+        };
+        /**
+         * RedistributionAnswer
+         * @description The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved.
+         */
+        RedistributionAnswer: {
+            /** Bound Bytes */
+            bound_bytes: number | null;
+            /** Peak Bytes */
+            peak_bytes: number;
+            /** Received Bytes */
+            received_bytes: number;
+            /** Seconds */
+            seconds: number;
+            /** Steps */
+            steps: components["schemas"]["RedistributionStep"][];
+        };
+        /**
+         * RedistributionRequest
+         * @description A tensor and the layouts between which it is moved.
+         */
+        RedistributionRequest: {
+            /** Cluster */
+            cluster?: string | null;
+            /**
+             * Dtype
+             * @default bfloat16
+             */
+            dtype: string;
+            /** Mesh */
+            mesh: components["schemas"]["MeshAxis"][];
+            /** Shape */
+            shape: number[];
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * RedistributionStep
+         * @description One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+         */
+        RedistributionStep: {
+            /** Axes */
+            axes: string[];
+            /** Dim */
+            dim: number;
+            /** Group Size */
+            group_size: number;
+            /** Kind */
+            kind: string;
+            /** Received Bytes */
+            received_bytes: number;
+            /** Seconds */
+            seconds: number;
+            /** Source */
+            source: string;
+            /** Source Shape */
+            source_shape: number[];
+            /** Target */
+            target: string;
+            /** Target Shape */
+            target_shape: number[];
+            /** To Dim */
+            to_dim: number;
         };
         /**
          * Registry
          * @description What this installation knows: the planner's tables, for menus and help.
          */
         Registry: {
-            /** Version */
-            version: string;
-            /** Torch */
-            torch: boolean;
-            /** Operators */
-            operators: components["schemas"]["Entry"][];
             /** Collectives */
             collectives: components["schemas"]["Entry"][];
-            /** Presets */
-            presets: components["schemas"]["PresetEntry"][];
             /** Devices */
             devices: components["schemas"]["DeviceEntry"][];
-            /** Precisions */
-            precisions: string[];
             /** Exporters */
             exporters: components["schemas"]["Entry"][];
+            /** Operators */
+            operators: components["schemas"]["Entry"][];
+            /** Precisions */
+            precisions: string[];
+            /** Presets */
+            presets: components["schemas"]["PresetEntry"][];
+            /** Torch */
+            torch: boolean;
+            /** Version */
+            version: string;
         };
         /**
          * Report
@@ -1421,40 +1645,40 @@ export interface components {
          *         Model FLOPs over what all devices could do in the step time.
          */
         Report: {
-            step_time: components["schemas"]["CostItem"];
+            /** Capacity Bytes */
+            capacity_bytes: number;
+            /** Collectives */
+            collectives: components["schemas"]["CollectiveRow"][];
+            /** Diagnostics */
+            diagnostics: components["schemas"]["Diagnostic"][];
+            /** Flops */
+            flops: number;
             /** Interval */
             interval: [
                 number,
                 number
             ];
             memory: components["schemas"]["CostItem"];
-            /** Capacity Bytes */
-            capacity_bytes: number;
-            /** Flops */
-            flops: number;
             /** Mfu */
             mfu: number;
+            step_time: components["schemas"]["CostItem"];
             /** Tokens Per Second */
             tokens_per_second: number;
-            /** Collectives */
-            collectives: components["schemas"]["CollectiveRow"][];
-            /** Diagnostics */
-            diagnostics: components["schemas"]["Diagnostic"][];
         };
         /**
          * SplitAxisChange
          * @description Cut a mesh axis into several.
          */
         SplitAxisChange: {
+            /** Axis */
+            axis: string;
+            /** Sizes */
+            sizes: number[];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "split_axis";
-            /** Axis */
-            axis: string;
-            /** Sizes */
-            sizes: number[];
         };
         /**
          * Summary
@@ -1465,37 +1689,37 @@ export interface components {
          *     compute all of this.
          */
         Summary: {
-            /** Step Time S */
-            step_time_s: number;
+            /** Capacity Bytes */
+            capacity_bytes: number;
+            /** Collectives */
+            collectives: number;
+            /** Communication S */
+            communication_s: number;
+            /** Compute S */
+            compute_s: number;
+            /** Diagnostics */
+            diagnostics: components["schemas"]["Diagnostic"][];
+            /** Evaluated Ms */
+            evaluated_ms: number;
+            /** Flops */
+            flops: number;
             /** Interval S */
             interval_s: [
                 number,
                 number
             ];
-            /** Compute S */
-            compute_s: number;
-            /** Communication S */
-            communication_s: number;
-            /** Optimizer S */
-            optimizer_s: number;
             /** Memory Bytes */
             memory_bytes: number;
-            /** Capacity Bytes */
-            capacity_bytes: number;
             /** Memory Parts */
             memory_parts: components["schemas"]["MemoryPart"][];
             /** Mfu */
             mfu: number;
+            /** Optimizer S */
+            optimizer_s: number;
+            /** Step Time S */
+            step_time_s: number;
             /** Tokens Per Second */
             tokens_per_second: number;
-            /** Flops */
-            flops: number;
-            /** Collectives */
-            collectives: number;
-            /** Diagnostics */
-            diagnostics: components["schemas"]["Diagnostic"][];
-            /** Evaluated Ms */
-            evaluated_ms: number;
         };
         /**
          * TensorView
@@ -1511,24 +1735,24 @@ export interface components {
          *         Bytes on one rank.
          */
         TensorView: {
-            /** Slot */
-            slot: string;
-            /** Value */
-            value: string;
+            /** Cells */
+            cells: components["schemas"]["Cell"][];
             /** Dtype */
             dtype: string;
             /** Layout */
             layout: string;
-            /** Cells */
-            cells: components["schemas"]["Cell"][];
-            /** Partial */
-            partial: string[];
-            /** Reduce */
-            reduce: string;
             /** Local Bytes */
             local_bytes: number;
             /** Parameter */
             parameter: boolean;
+            /** Partial */
+            partial: string[];
+            /** Reduce */
+            reduce: string;
+            /** Slot */
+            slot: string;
+            /** Value */
+            value: string;
         };
         /**
          * Trial
@@ -1537,19 +1761,6 @@ export interface components {
         Trial: {
             /** Changes */
             changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
-        };
-        /** ValidationError */
-        ValidationError: {
-            /** Location */
-            loc: (string | number)[];
-            /** Message */
-            msg: string;
-            /** Error Type */
-            type: string;
-            /** Input */
-            input?: unknown;
-            /** Context */
-            ctx?: Record<string, never>;
         };
     };
     responses: never;
@@ -1580,7 +1791,7 @@ export type FactorDecision = components['schemas']['FactorDecision'];
 export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
 export type GroupView = components['schemas']['GroupView'];
-export type HttpValidationError = components['schemas']['HTTPValidationError'];
+export type Health = components['schemas']['Health'];
 export type ImportedPlan = components['schemas']['ImportedPlan'];
 export type Job = components['schemas']['Job'];
 export type KeepChange = components['schemas']['KeepChange'];
@@ -1608,16 +1819,18 @@ export type Proof = components['schemas']['Proof'];
 export type ProofMesh = components['schemas']['ProofMesh'];
 export type ProofRequest = components['schemas']['ProofRequest'];
 export type ProofRow = components['schemas']['ProofRow'];
+export type RedistributionAnswer = components['schemas']['RedistributionAnswer'];
+export type RedistributionRequest = components['schemas']['RedistributionRequest'];
+export type RedistributionStep = components['schemas']['RedistributionStep'];
 export type Registry = components['schemas']['Registry'];
 export type Report = components['schemas']['Report'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
 export type Trial = components['schemas']['Trial'];
-export type ValidationError = components['schemas']['ValidationError'];
 export type $defs = Record<string, never>;
 export interface operations {
-    registry_api_v1_registry_get: {
+    clusters: {
         parameters: {
             query?: never;
             header?: never;
@@ -1632,12 +1845,190 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Registry"];
+                    "application/json": components["schemas"]["Cluster"][];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    models_api_v1_models_get: {
+    cluster_by_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    models: {
         parameters: {
             query?: never;
             header?: never;
@@ -1655,9 +2046,27 @@ export interface operations {
                     "application/json": components["schemas"]["Model"][];
                 };
             };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
-    new_model_api_v1_models_post: {
+    import_model: {
         parameters: {
             query?: never;
             header?: never;
@@ -1679,43 +2088,32 @@ export interface operations {
                     "application/json": components["schemas"]["Model"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-        };
-    };
-    clusters_api_v1_clusters_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
+            /** @description Any other problem. */
+            default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Cluster"][];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    cluster_api_v1_clusters__name__get: {
+    model: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                model_id: string;
             };
             cookie?: never;
         };
@@ -1727,21 +2125,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Cluster"];
+                    "application/json": components["schemas"]["Model"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    plans_api_v1_plans_get: {
+    plans: {
         parameters: {
             query?: never;
             header?: never;
@@ -1759,9 +2166,27 @@ export interface operations {
                     "application/json": components["schemas"]["PlanSummary"][];
                 };
             };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
-    create_api_v1_plans_post: {
+    new_plan: {
         parameters: {
             query?: never;
             header?: never;
@@ -1783,18 +2208,27 @@ export interface operations {
                     "application/json": components["schemas"]["PlanState"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    import_plan_api_v1_plans_import_post: {
+    import_plan: {
         parameters: {
             query?: never;
             header?: never;
@@ -1816,23 +2250,32 @@ export interface operations {
                     "application/json": components["schemas"]["PlanState"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    read_api_v1_plans__id__get: {
+    plan: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -1847,23 +2290,32 @@ export interface operations {
                     "application/json": components["schemas"]["PlanState"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    delete_api_v1_plans__id__delete: {
+    remove: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -1876,25 +2328,35 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    edit_api_v1_plans__id__patch: {
+    edit: {
         parameters: {
             query?: never;
-            header?: {
-                "if-match"?: string | null;
+            header: {
+                /** @description The version, e.g. `"3"`. */
+                "If-Match": string | null;
             };
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -1913,25 +2375,34 @@ export interface operations {
                     "application/json": components["schemas"]["PlanState"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    undo_api_v1_plans__id__undo_post: {
+    choices: {
         parameters: {
-            query?: never;
-            header?: {
-                "if-match"?: string | null;
+            query: {
+                node: string;
             };
+            header?: never;
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -1943,28 +2414,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PlanState"];
+                    "application/json": components["schemas"]["Choice"][];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    redo_api_v1_plans__id__redo_post: {
+    code: {
         parameters: {
             query?: never;
-            header?: {
-                "if-match"?: string | null;
-            };
+            header?: never;
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -1976,61 +2454,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PlanState"];
+                    "application/json": components["schemas"]["Code"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-        };
-    };
-    rename_api_v1_plans__id__name_put: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewName"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
+            /** @description Any other problem. */
+            default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PlanSummary"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    copy_api_v1_plans__id__copy_post: {
+    copy: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -2049,23 +2501,367 @@ export interface operations {
                     "application/json": components["schemas"]["PlanState"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    what_if_api_v1_plans__id__what_if_post: {
+    export: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    figure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+                figure: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Figure"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rename: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewName"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    prove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ProofRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    redo: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The version, e.g. `"3"`. */
+                "If-Match": string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanState"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undo: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The version, e.g. `"3"`. */
+                "If-Match": string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanState"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    what_if: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
             };
             cookie?: never;
         };
@@ -2084,248 +2880,73 @@ export interface operations {
                     "application/json": components["schemas"]["Effect"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-        };
-    };
-    choices_api_v1_plans__id__choices_get: {
-        parameters: {
-            query: {
-                node: string;
-            };
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
+            /** @description Any other problem. */
+            default: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Choice"][];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    report_api_v1_plans__id__report_get: {
+    redistribute: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Report"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    figure_api_v1_plans__id__figures__name__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-                name: "communication" | "memory" | "step";
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Figure"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    file_api_v1_plans__id__file_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": unknown;
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    code_api_v1_plans__id__code_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Code"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    export_zip_api_v1_plans__id__export_zip_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": unknown;
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    prove_api_v1_plans__id__proofs_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProofRequest"];
+                "application/json": components["schemas"]["RedistributionRequest"];
             };
         };
         responses: {
             /** @description Successful Response */
-            202: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["RedistributionAnswer"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    job_api_v1_jobs__id__get: {
+    registry: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                id: string;
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -2336,27 +2957,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["Registry"];
                 };
             };
-            /** @description Validation Error */
+            /** @description The request is not legal. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    cancel_api_v1_jobs__id__delete: {
+    healthz: {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                id: string;
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -2367,47 +2995,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description Validation Error */
-            422: {
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    events_api_v1_jobs__id__events_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": unknown;
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

@@ -57,6 +57,8 @@ export interface PlanDocument extends StoreApi<PlanDocumentState> {
   keepAsCopy(): Promise<string>;
   retry(): void;
   applyLeftover(): void;
+  /** Says by a field why something can't be done, as a refusal of the server would. */
+  refuse(field: string, detail: string, hint: string): void;
   dismiss(what: "refusal" | "leftover"): void;
   rename(name: string): Promise<void>;
   close(): void;
@@ -255,7 +257,12 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
         copy = await api.edit(copy.id, copy.version, part, "Keep mine");
       }
       for (const step of conflict?.unsent ?? []) {
-        copy = await api.edit(copy.id, copy.version, step.changes, step.label);
+        try {
+          copy = await api.edit(copy.id, copy.version, step.changes, step.label);
+        } catch (error) {
+          // What the server refuses would have been taken back without the conflict, too.
+          if (AWAY.includes(problemOf(error).status)) throw error;
+        }
       }
       return copy.id;
     },
@@ -267,6 +274,10 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
       const { leftover } = getState();
       setState({ leftover: [] });
       for (const step of leftover) enqueue({ kind: "edit", steps: [step] });
+    },
+    refuse(field, detail, hint) {
+      const problem = { ...problemOf(new Error(detail)), hint };
+      setState({ refusal: { problem, field, label: detail } });
     },
     dismiss: (what) => setState(what === "refusal" ? { refusal: null } : { leftover: [] }),
     async rename(name) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { factor, node, view } from "./fixtures";
 import { layersOf, reselect, targetFor } from "./layers";
-import { buildTree, follow, pathTo, sibling, visibleRows } from "./tree";
+import { buildTree, carryOpen, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
 
 describe("the outline", () => {
   const tree = buildTree(view());
@@ -21,6 +21,25 @@ describe("the outline", () => {
     ]);
   });
 
+  it("puts makers before readers, whatever their scope", () => {
+    const plan = view();
+    const [edge] = plan.edges;
+    if (!edge) throw new Error("the fixture has an edge");
+    const more = [
+      { ...edge, id: ":b", producer: "run:layers.*.b", readers: [":head"] },
+      {
+        ...edge,
+        id: "carry",
+        kind: "carry",
+        producer: "run:layers.*.b",
+        readers: ["run:layers.*.a"],
+      },
+    ];
+    const mixed = buildTree({ ...plan, edges: [edge, ...more], nodes: [...plan.nodes].reverse() });
+    expect(mixed.roots).toEqual([":layers", ":head"]);
+    expect(mixed.items.get("run:layers.*")?.children).toEqual(["run:layers.*.a", "run:layers.*.b"]);
+  });
+
   it("filters by name, kind and axis, and keeps the groups around", () => {
     expect(visibleRows(tree, new Set(), "layers b")).toEqual([
       ":layers",
@@ -37,6 +56,47 @@ describe("the outline", () => {
     expect(sibling(tree, "run:layers.*.a", 1)).toBe("run:layers.*.b");
     expect(sibling(tree, "run:layers.*.b", 1)).toBeNull();
   });
+});
+
+it("what was open stays open in the run that the selection went to", () => {
+  const before = view();
+  const cut = (start: number, layers: number) => ({
+    group: { ...(before.groups[1] ?? neverGroup()), id: `run${start}:layers.*`, start, layers },
+    node: { ...node("layers.*.a", `run${start}:layers.*`), id: `run${start}:layers.*.a` },
+  });
+  const runs = [cut(0, 2), cut(2, 2)];
+  const after = {
+    ...before,
+    groups: [...before.groups.slice(0, 1), ...runs.map((run) => run.group)],
+    nodes: runs.map((run) => run.node),
+    edges: [],
+  };
+  const open = new Set([":layers", "run:layers.*"]);
+  const carried = carryOpen(buildTree(before), buildTree(after), open, "run2:layers.*.a");
+  expect([...carried].sort()).toEqual([":layers", "run2:layers.*", "run:layers.*"]);
+});
+
+function neverGroup(): never {
+  throw new Error("the fixture has a run");
+}
+
+describe("keys in the tree", () => {
+  const tree = buildTree(view());
+  const open = new Set([":layers"]);
+  const rows = visibleRows(tree, open, "");
+  const move = (id: string, key: string) => treeMove(tree, rows, (i) => open.has(i), id, key);
+
+  it.each([
+    [":layers", "ArrowDown", { select: "run:layers.*" }],
+    [":layers", "ArrowUp", {}],
+    [":layers", "End", { select: ":head" }],
+    [":layers", "ArrowRight", { select: "run:layers.*" }],
+    ["run:layers.*", "ArrowRight", { toggle: "run:layers.*" }],
+    ["run:layers.*", "ArrowLeft", { select: ":layers" }],
+    [":layers", "ArrowLeft", { toggle: ":layers" }],
+    [":head", "Enter", { select: ":head" }],
+    [":head", "x", null],
+  ])("%s %s", (id, key, expected) => expect(move(id, key)).toEqual(expected));
 });
 
 describe("layers", () => {

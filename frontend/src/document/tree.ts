@@ -55,9 +55,59 @@ export function buildTree(view: PlanView): Tree {
   }
   const position = new Map(view.nodes.map((node, index) => [node.id, index]));
   const order = (id: string) => position.get(id) ?? first.get(id) ?? 0;
-  for (const item of items.values()) item.children.sort((a, b) => order(a) - order(b));
-  roots.sort((a, b) => order(a) - order(b));
+  const before = sequence(view, items);
+  for (const children of [roots, ...[...items.values()].map((item) => item.children)]) {
+    children.sort((a, b) => order(a) - order(b));
+    children.splice(0, children.length, ...inOrder(children, before));
+  }
   return { items, roots };
+}
+
+/** For every item, its siblings that make what it reads. */
+function sequence(view: PlanView, items: ReadonlyMap<string, TreeItem>): Map<string, Set<string>> {
+  const before = new Map<string, Set<string>>();
+  const chain = (id: string) => {
+    const path: string[] = [];
+    for (let item = items.get(id); item; item = items.get(item.parent)) path.unshift(item.id);
+    return path;
+  };
+  for (const edge of view.edges) {
+    // What goes from layer to layer would put a layer's end before its beginning.
+    if (!edge.producer || edge.kind === "carry") continue;
+    const from = chain(edge.producer);
+    for (const reader of edge.readers) {
+      const to = chain(reader);
+      const fork = from.findIndex((id, depth) => id !== to[depth]);
+      const [maker, user] = [from[fork], to[fork]];
+      if (maker && user) before.set(user, (before.get(user) ?? new Set()).add(maker));
+    }
+  }
+  return before;
+}
+
+/** Keeps the order but puts makers before what reads them; a circle is cut where it is met. */
+function inOrder(
+  ids: readonly string[],
+  before: ReadonlyMap<string, ReadonlySet<string>>,
+): string[] {
+  const sorted = new Set<string>();
+  const begun = new Set<string>();
+  const here = new Set(ids);
+  for (const start of ids) {
+    const stack = [start];
+    for (let id = stack.at(-1); id !== undefined; id = stack.at(-1)) {
+      begun.add(id);
+      const makers = [...(before.get(id) ?? [])].filter((maker) => here.has(maker));
+      const missing = makers.find((maker) => !begun.has(maker));
+      if (missing !== undefined) {
+        stack.push(missing);
+      } else {
+        sorted.add(id);
+        stack.pop();
+      }
+    }
+  }
+  return [...sorted];
 }
 
 /** The axes that shard any result of an operator, in the order of its cells. */
@@ -132,4 +182,65 @@ export function openAtFirst(tree: Tree): string[] {
   return [...tree.items.values()]
     .filter((item) => item.kind === "group" && !item.id.endsWith("#parts") && item.depth < 4)
     .map((item) => item.id);
+}
+
+export interface TreeMove {
+  select?: string;
+  toggle?: string;
+}
+
+/** What a key does in the tree (WAI-ARIA's pattern); null if it does nothing there. */
+export function treeMove(
+  tree: Tree,
+  rows: readonly string[],
+  isOpen: (id: string) => boolean,
+  id: string,
+  key: string,
+): TreeMove | null {
+  const item = tree.items.get(id);
+  if (!item) return null;
+  const index = rows.indexOf(id);
+  const select = (to: string | undefined): TreeMove => (to ? { select: to } : {});
+  const group = item.kind === "group";
+  switch (key) {
+    case "ArrowDown":
+      return select(rows[index + 1]);
+    case "ArrowUp":
+      return select(rows[index - 1]);
+    case "Home":
+      return select(rows[0]);
+    case "End":
+      return select(rows.at(-1));
+    case "ArrowRight":
+      if (!group) return {};
+      return isOpen(id) ? select(item.children[0]) : { toggle: id };
+    case "ArrowLeft":
+      return group && isOpen(id) ? { toggle: id } : select(item.parent);
+    case "Enter":
+      return group ? { select: id, toggle: id } : { select: id };
+    case " ":
+      return { select: id };
+    default:
+      return null;
+  }
+}
+
+/** After a run of layers was cut: open in the new run around `selected` what was open in the old one. */
+export function carryOpen(
+  before: Tree,
+  after: Tree,
+  open: ReadonlySet<string>,
+  selected: string | null,
+): ReadonlySet<string> {
+  const fresh = [...after.items.values()].filter(
+    (item) => item.kind === "group" && !before.items.has(item.id),
+  );
+  if (fresh.length === 0 || selected === null) return open;
+  const paths = new Set([...open].map((id) => before.items.get(id)?.group?.path));
+  const run = pathTo(after, selected).find((id) => !before.items.has(id));
+  const mine = fresh.filter(
+    ({ id, group }) =>
+      paths.has(group?.path) && run !== undefined && pathTo(after, id).includes(run),
+  );
+  return new Set([...open, ...mine.map(({ id }) => id)]);
 }

@@ -56,7 +56,8 @@ export function plural(count: number, word: string): string {
 /** Return what stands above a cell: the symbol of its size, else its factors. */
 export function cellLetter(cell: CellView): string {
   if (/^[A-Z]$/.test(cell.size)) return cell.size;
-  return cell.factors.join("") || cell.size;
+  const size = cell.total >= 10_000 ? `${Math.round(cell.total / 1000)}k` : cell.size;
+  return cell.factors.join("") || size;
 }
 
 /** Return a partial mark, e.g. `Σtp` or `max tp`. */

@@ -68,6 +68,7 @@ function draft(group: GroupView, shell: GroupView | undefined, parent: number): 
   const total = group.total ?? 0;
   return {
     id: group.id,
+    path: group.path,
     kind: total > 0 ? "run" : group.id.endsWith("#parts") ? "parts" : "module",
     parent,
     title: shell ? shell.label : group.label,
@@ -117,7 +118,8 @@ function count(
   for (const delivery of deliveries) {
     const producer = tensors[delivery.tensor]?.producer ?? -1;
     let at = boxes[producer]?.parent ?? -1;
-    for (const reader of delivery.readers) at = commonGroup(groups, at, boxes[reader]?.parent ?? -1);
+    for (const reader of delivery.readers)
+      at = commonGroup(groups, at, boxes[reader]?.parent ?? -1);
     for (const step of delivery.steps) charge(at, delivery.phase, step);
   }
 }
@@ -161,4 +163,38 @@ export function defaultOpen(model: GraphModel, budget = 120): Set<string> {
     shown.set(look, size);
   });
   return open;
+}
+
+/**
+ * Return the open groups after the model changed. A group keeps its state; a new one takes that of the module that it
+ * stands for. Where a run that was open is cut by an edit, the shortest part opens: it is the one that now differs.
+ */
+export function carryOpen(
+  before: GraphModel,
+  after: GraphModel,
+  open: ReadonlySet<string>,
+): Set<string> {
+  const known = new Set(before.groups.map((group) => group.id));
+  const stateOf = new Map<string, boolean>();
+  for (const group of before.groups) {
+    stateOf.set(group.path, (stateOf.get(group.path) ?? false) || open.has(group.id));
+  }
+  const first = defaultOpen(after);
+  const next = new Set<string>();
+  const shortest = new Map<string, GraphGroup>();
+  for (const group of after.groups) {
+    const state = stateOf.get(group.path);
+    if (known.has(group.id)) {
+      if (open.has(group.id)) next.add(group.id);
+    } else if (state === undefined) {
+      if (first.has(group.id)) next.add(group.id);
+    } else if (group.kind !== "run") {
+      if (state) next.add(group.id);
+    } else if (state) {
+      const other = shortest.get(group.path);
+      if (!other || group.layers < other.layers) shortest.set(group.path, group);
+    }
+  }
+  for (const group of shortest.values()) next.add(group.id);
+  return next;
 }

@@ -114,6 +114,7 @@ export interface Tally {
 
 export interface GraphGroup {
   readonly id: string;
+  readonly path: string;
   readonly kind: "module" | "run" | "parts";
   readonly parent: number;
   readonly title: string;

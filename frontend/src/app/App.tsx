@@ -1,0 +1,45 @@
+import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { lazy, Suspense, useEffect, useRef } from "react";
+import type { PlanState } from "../api/types";
+import { goToPlan, usePlanRoute } from "../ui/route";
+import { Loading } from "../ui/states";
+
+// Whoever opens a plan by its address does not wait for the start page, nor the other way round.
+const StartPage = lazy(() => import("../views/start/StartPage"));
+const PlanPage = lazy(() => import("./PlanPage"));
+
+export function App() {
+  const id = usePlanRoute();
+  const { setColorScheme } = useMantineColorScheme();
+  const dark = useComputedColorScheme("light") === "dark";
+  const toggleTheme = () => setColorScheme(dark ? "light" : "dark");
+  // A plan that was just created is here already: no need to fetch it again.
+  const created = useRef<PlanState | null>(null);
+
+  useEffect(() => {
+    if (id === null) document.title = "Shardwright";
+  }, [id]);
+
+  return (
+    <Suspense fallback={<Loading label="Loading the page" />}>
+      {id === null ? (
+        <StartPage
+          dark={dark}
+          onTheme={toggleTheme}
+          onOpen={(plan) => {
+            created.current = plan;
+            goToPlan(plan.id);
+          }}
+        />
+      ) : (
+        <PlanPage
+          key={id}
+          id={id}
+          created={created.current?.id === id ? created.current : null}
+          dark={dark}
+          onTheme={toggleTheme}
+        />
+      )}
+    </Suspense>
+  );
+}

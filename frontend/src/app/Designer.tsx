@@ -1,0 +1,214 @@
+import { SegmentedControl } from "@mantine/core";
+import { useLocalStorage } from "@mantine/hooks";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { api } from "../api/client";
+import { commandsOf, type Shell } from "../commands/commands";
+import type { Reach } from "../document/layers";
+import { buildTree, carryOpen, openAtFirst, pathTo } from "../document/tree";
+import { Inspector } from "../inspector/Inspector";
+import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
+import { Resizer } from "../ui/Resizer";
+import { goToPlan, goToStart } from "../ui/route";
+import { Banner } from "../views/designer/Banner";
+import { BottomBar } from "../views/designer/BottomBar";
+import { Outline } from "../views/designer/Outline";
+import { TopBar } from "../views/designer/TopBar";
+import { GraphCanvas, type GraphHandle } from "../views/graph/GraphCanvas";
+import { Panels } from "../views/panels/Panels";
+import classes from "./Designer.module.css";
+import { FindPalette, openFind } from "./FindPalette";
+import { useAxisToggle } from "./useAxisToggle";
+import { useKeys } from "./useKeys";
+
+const SettingsModal = lazy(() => import("../views/designer/SettingsModal"));
+const HelpModal = lazy(() => import("./HelpModal"));
+
+type Direction = "forward" | "backward";
+
+export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) {
+  const document = useDocument();
+  const { presets } = useRegistry();
+  const plan = usePlan((state) => state.plan);
+  const view = usePlan((state) => state.view);
+  const selected = usePlan((state) => state.selected);
+  const pending = usePlan((state) => state.slow);
+  const colours = useColours();
+  const tree = useMemo(() => buildTree(view), [view]);
+  const canvas = useRef<GraphHandle>(null);
+  const filter = useRef<HTMLInputElement>(null);
+  const reach = useRef<Reach>({ kind: "all" });
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(openAtFirst(tree)));
+  const [direction, setDirection] = useState<Direction>("forward");
+  const [tab, setTab] = useState<string | null>(null);
+  const [settings, setSettings] = useState(false);
+  const [help, setHelp] = useState(false);
+  const [left, setLeft] = useLocalStorage({ key: "shardwright-outline", defaultValue: 236 });
+  const [right, setRight] = useLocalStorage({ key: "shardwright-inspector", defaultValue: 320 });
+  const [below, setBelow] = useLocalStorage({ key: "shardwright-panel", defaultValue: 240 });
+  const toggleAxis = useAxisToggle(reach);
+
+  const drawn = useRef(tree);
+  useEffect(() => {
+    const before = drawn.current;
+    drawn.current = tree;
+    setOpen((open) => carryOpen(before, tree, open, document.getState().selected));
+  }, [tree, document]);
+
+  useEffect(() => {
+    window.document.title = `${plan.name} · Shardwright`;
+  }, [plan.name]);
+
+  const toggleOpen = useCallback((id: string) => {
+    setOpen((before) => {
+      const next = new Set(before);
+      if (next.delete(id)) canvas.current?.close(id);
+      else {
+        next.add(id);
+        canvas.current?.open(id);
+      }
+      return next;
+    });
+  }, []);
+  const reveal = useCallback(
+    (id: string) => setOpen((before) => new Set([...before, ...pathTo(tree, id).slice(0, -1)])),
+    [tree],
+  );
+
+  const shell: Shell = {
+    tree: () => tree,
+    presets,
+    fit: () => canvas.current?.fit(),
+    actualSize: () => canvas.current?.zoomTo(1),
+    toggleOpen: (id) => tree.items.get(id)?.kind === "group" && toggleOpen(id),
+    toggleAxis,
+    focusFilter: () => filter.current?.focus(),
+    find: openFind,
+    help: () => setHelp(true),
+    toggleTheme: onTheme,
+    setDirection,
+    openPanel: setTab,
+    openSettings: () => setSettings(true),
+    copyPlan: async () => goToPlan((await api.copy(plan.id)).id),
+    downloadCode: () => download(api.zipAddress(plan.id)),
+    downloadFile: () => download(api.fileAddress(plan.id)),
+    goStart: goToStart,
+  };
+  const commands = commandsOf(document, shell);
+  useKeys(commands);
+
+  return (
+    <div className={classes["designer"]}>
+      <div>
+        <TopBar
+          dark={dark}
+          onTheme={onTheme}
+          onFind={openFind}
+          onSettings={() => setSettings(true)}
+          onCode={() => setTab("code")}
+          onPicture={(kind) => savePicture(canvas.current, kind, plan.name)}
+        />
+        <Banner onOpen={goToPlan} />
+      </div>
+      <div
+        className={classes["middle"]}
+        style={{ gridTemplateColumns: `${left}px 1px minmax(0, 1fr) 1px ${right}px` }}
+      >
+        <Outline
+          tree={tree}
+          open={open}
+          onToggle={toggleOpen}
+          onReveal={reveal}
+          filterRef={filter}
+        />
+        <Resizer
+          label="Width of the outline"
+          side="left"
+          size={left}
+          min={160}
+          max={480}
+          onResize={setLeft}
+        />
+        <main className={classes["canvas"]} aria-label="Graph">
+          <h1 className="visually-hidden">{plan.name}</h1>
+          <GraphCanvas
+            ref={canvas}
+            view={view}
+            axisColours={colours}
+            selected={selected}
+            direction={direction}
+            dark={dark}
+            pending={pending}
+            onSelect={document.select}
+          />
+          <SegmentedControl
+            className={classes["direction"]}
+            aria-label="Collectives shown"
+            value={direction}
+            onChange={(value) => setDirection(value as Direction)}
+            data={[
+              { value: "forward", label: "Forward" },
+              { value: "backward", label: "Backward" },
+            ]}
+          />
+        </main>
+        <Resizer
+          label="Width of the inspector"
+          side="right"
+          size={right}
+          min={260}
+          max={620}
+          onResize={setRight}
+        />
+        <Inspector
+          onReach={(next) => {
+            reach.current = next;
+          }}
+        />
+      </div>
+      <div>
+        <BottomBar />
+        {tab && (
+          <Resizer
+            label="Height of the panel"
+            side="below"
+            size={below}
+            min={120}
+            max={560}
+            onResize={setBelow}
+          />
+        )}
+        <Panels tab={tab} height={below} dark={dark} onTab={setTab} />
+      </div>
+      <Suspense>
+        {settings && <SettingsModal onClose={() => setSettings(false)} />}
+        {help && <HelpModal commands={commands} onClose={() => setHelp(false)} />}
+      </Suspense>
+      <FindPalette
+        commands={commands}
+        onNode={(id) => {
+          document.select(id);
+          canvas.current?.center(id);
+        }}
+      />
+    </div>
+  );
+}
+
+function download(address: string, name = ""): void {
+  const link = window.document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+}
+
+function savePicture(canvas: GraphHandle | null, kind: "png" | "svg", name: string): void {
+  if (!canvas) return;
+  const file = `${name}.${kind}`;
+  if (kind === "png") {
+    download(canvas.png(), file);
+    return;
+  }
+  const address = URL.createObjectURL(new Blob([canvas.svg()], { type: "image/svg+xml" }));
+  download(address, file);
+  URL.revokeObjectURL(address);
+}

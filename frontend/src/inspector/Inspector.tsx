@@ -1,0 +1,56 @@
+import { useEffect, useState } from "react";
+import { layersOf, type Reach } from "../document/layers";
+import { usePlan, useSelectedNode } from "../ui/PlanContext";
+import { ScrollRegion } from "../ui/ScrollRegion";
+import { Costs } from "./Costs";
+import { Factors } from "./Factors";
+import { GroupInspector } from "./GroupInspector";
+import classes from "./inspector.module.css";
+import { PlanInspector } from "./PlanInspector";
+import { ReachPicker } from "./ReachPicker";
+import { Storage } from "./Storage";
+import { Tensors } from "./Tensors";
+import { Traffic } from "./Traffic";
+
+const ALL: Reach = { kind: "all" };
+
+export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
+  const node = useSelectedNode();
+  const group = usePlan((state) => state.view.groups.find(({ id }) => id === state.selected));
+  const view = usePlan((state) => state.view);
+  const [reach, setReach] = useState<Reach>(ALL);
+  const layers = node && layersOf(view, node);
+  const name = node?.name;
+
+  // Another operator starts with all its layers again.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the name is what this is about.
+  useEffect(() => setReach(ALL), [name]);
+  useEffect(() => onReach(reach), [reach, onReach]);
+
+  return (
+    <ScrollRegion label="Inspector" className={classes["inspector"]}>
+      {node ? (
+        <>
+          <header className={classes["head"]}>
+            <div>
+              <h2 data-testid="inspected">{node.label}</h2>
+              <span className={classes["op"]}>{node.op}</span>
+            </div>
+            <p>{node.summary}</p>
+            <p className={`mono ${classes["target"]}`}>{node.target}</p>
+            {layers && <ReachPicker layers={layers} reach={reach} onReach={setReach} />}
+          </header>
+          <Factors node={node} reach={reach} />
+          <Tensors node={node} />
+          <Traffic node={node} />
+          <Storage node={node} />
+          <Costs node={node} />
+        </>
+      ) : group ? (
+        <GroupInspector group={group} />
+      ) : (
+        <PlanInspector />
+      )}
+    </ScrollRegion>
+  );
+}

@@ -1,0 +1,156 @@
+/** What pointers and keys do to the graph: hover, select, open, follow edges. */
+
+import { ZOOM } from "./camera";
+import { tipLines } from "./describe";
+import { type Actions, listen } from "./input";
+import { at, ShapeKind } from "./layout/types";
+import { step, type Way } from "./navigate";
+import type { Hit, Scene } from "./scene";
+import { Tip } from "./tip";
+import type { Viewport } from "./viewport";
+
+/** What the hand acts on. */
+export interface Held {
+  readonly canvas: HTMLCanvasElement;
+  readonly viewport: Viewport;
+  scene(): Scene | null;
+  selectedShape(): number;
+  choose(id: string | null): void;
+  openGroup(id: string, state: boolean): void;
+  changed(): void;
+}
+
+const WAYS: Record<string, Way> = {
+  ArrowUp: "producer",
+  ArrowDown: "reader",
+  ArrowLeft: "left",
+  ArrowRight: "right",
+};
+/** How far beside a line a pointer still means it, in pixels on screen. */
+const SLACK = 5;
+
+export class Hand {
+  readonly stop: () => void;
+  private hovered: Hit | null = null;
+  /** The tensor that was clicked: its fan-out stays lit. */
+  private pinned = -1;
+  private readonly tip: Tip;
+
+  constructor(
+    host: HTMLElement,
+    private readonly held: Held,
+  ) {
+    this.tip = new Tip(host);
+    const { viewport } = held;
+    const actions: Actions = {
+      pan: (dx, dy) => viewport.pan(dx, dy),
+      zoom: (factor, x, y) => viewport.zoomAround(factor, x, y),
+      hover: (point) => this.hover(point),
+      click: (x, y) => this.click(this.hitAt(x, y)),
+      doubleClick: (x, y) => {
+        const hit = this.hitAt(x, y);
+        if (hit?.kind === "group" && !hit.chevron) this.toggle(hit.shape);
+      },
+      key: (event) => this.key(event.key),
+    };
+    this.stop = listen(held.canvas, actions);
+  }
+
+  /** Forget what points into the last scene; after a change of the model the pinned tensor too. */
+  forget(pinned: boolean): void {
+    this.hovered = null;
+    if (pinned) this.pinned = -1;
+  }
+
+  hoveredShape(): number {
+    const { hovered } = this;
+    return hovered?.kind === "box" || hovered?.kind === "group" ? hovered.shape : -1;
+  }
+
+  /** Return the tensor whose fan-out is lit; -1 for none. */
+  litTensor(): number {
+    const hovered = this.hovered ? this.tensorOf(this.hovered) : -1;
+    return hovered >= 0 ? hovered : this.pinned;
+  }
+
+  /** Return the tensor that a hit stands for: that of a badge or line, or what a box makes. */
+  private tensorOf(hit: Hit): number {
+    const scene = this.held.scene();
+    if (!scene || hit.kind === "group") return -1;
+    if (hit.kind === "link") return hit.tensor;
+    const ref = at(scene.geometry.ref, hit.shape);
+    const { model } = scene.studio;
+    if (hit.kind === "badge") return model.deliveries[ref]?.tensor ?? -1;
+    return model.tensors.findIndex((tensor) => tensor.producer === ref);
+  }
+
+  private hitAt(x: number, y: number): Hit | null {
+    const { viewport } = this.held;
+    const point = viewport.toScene(x, y);
+    return this.held.scene()?.hit(point.x, point.y, SLACK / viewport.camera.zoom) ?? null;
+  }
+
+  private hover(point: { x: number; y: number } | null): void {
+    const hit = point ? this.hitAt(point.x, point.y) : null;
+    const scene = this.held.scene();
+    this.hovered = hit;
+    this.held.canvas.style.cursor = hit ? "pointer" : "";
+    this.tip.show(hit && scene ? tipLines(scene, hit) : [], point, this.held.viewport);
+    this.held.changed();
+  }
+
+  private toggle(shape: number): void {
+    const scene = this.held.scene();
+    if (!scene) return;
+    this.held.openGroup(scene.idOf(shape), scene.geometry.kind[shape] === ShapeKind.Closed);
+  }
+
+  private click(hit: Hit | null): void {
+    const scene = this.held.scene();
+    this.pinned = -1;
+    if (!scene || !hit) {
+      this.held.choose(null);
+    } else if (hit.kind === "group" && hit.chevron) {
+      this.toggle(hit.shape);
+    } else if (hit.kind === "group" || hit.kind === "box") {
+      this.held.choose(scene.idOf(hit.shape));
+    } else {
+      // A tensor is chosen by who makes it.
+      this.pinned = this.tensorOf(hit);
+      const { model } = scene.studio;
+      const producer = model.tensors[this.pinned]?.producer ?? -1;
+      this.held.choose(model.boxes[producer]?.id ?? null);
+    }
+  }
+
+  /** Return whether the key meant something. */
+  private key(key: string): boolean {
+    const { viewport } = this.held;
+    const way = WAYS[key];
+    if (way) this.walk(way);
+    else if (key === "Enter" || key === " ") this.enter();
+    else if (key === "f" || key === "F") viewport.fit();
+    else if (key === "0") viewport.zoomTo(1);
+    else if (key === "+" || key === "=") viewport.zoomBy(ZOOM.step);
+    else if (key === "-" || key === "_") viewport.zoomBy(1 / ZOOM.step);
+    else if (key === "Escape") this.click(null);
+    else return false;
+    return true;
+  }
+
+  private walk(way: Way): void {
+    const scene = this.held.scene();
+    if (!scene) return;
+    const to = step(scene, this.held.selectedShape(), way);
+    if (to < 0) return;
+    this.pinned = -1;
+    this.held.choose(scene.idOf(to));
+    this.held.viewport.reveal(scene.rect(to));
+  }
+
+  private enter(): void {
+    const shape = this.held.selectedShape();
+    const kind = shape < 0 ? undefined : this.held.scene()?.geometry.kind[shape];
+    if (kind === ShapeKind.Closed || kind === ShapeKind.Frame) this.toggle(shape);
+  }
+}

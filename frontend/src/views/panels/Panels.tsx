@@ -1,0 +1,84 @@
+import { ActionIcon, Tabs } from "@mantine/core";
+import { lazy, Suspense } from "react";
+import { Icon } from "../../ui/icons";
+import { usePlan } from "../../ui/PlanContext";
+import { Loading } from "../../ui/states";
+import classes from "./panels.module.css";
+
+const Code = lazy(() => import("./Code"));
+const Communication = lazy(() => import("./Communication"));
+const Costs = lazy(() => import("./Costs"));
+const Diagnostics = lazy(() => import("./Diagnostics"));
+const Prove = lazy(() => import("./Prove"));
+
+const TABS = ["communication", "costs", "code", "prove", "diagnostics"] as const;
+
+/** The panel below the numbers; a tab that is shown again closes it. */
+export function Panels({
+  tab,
+  height,
+  dark,
+  onTab,
+}: {
+  tab: string | null;
+  height: number;
+  dark: boolean;
+  onTab(tab: string | null): void;
+}) {
+  const findings = usePlan((state) => state.plan.summary.diagnostics);
+  const worst = findings.some(({ severity }) => severity !== "note");
+  return (
+    <Tabs
+      value={tab}
+      onChange={onTab}
+      allowTabDeactivation
+      keepMounted={false}
+      className={classes["panels"]}
+      aria-label="Details of the plan"
+    >
+      <div className={classes["head"]}>
+        <Tabs.List className={classes["tabs"]}>
+          {TABS.map((name) => (
+            <Tabs.Tab key={name} value={name} className={classes["tab"]}>
+              {name}
+              {name === "diagnostics" && findings.length > 0 && (
+                <span className={classes["count"]} data-worst={worst}>
+                  {findings.length}
+                </span>
+              )}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <ActionIcon
+          className={classes["fold"]}
+          aria-label={tab ? "Close the panel" : "Open the panel"}
+          aria-expanded={tab !== null}
+          onClick={() => onTab(tab ? null : "communication")}
+        >
+          <Icon name={tab ? "chevronDown" : "chevronUp"} />
+        </ActionIcon>
+      </div>
+      {tab && (
+        <div className={classes["content"]} style={{ height }}>
+          <Suspense fallback={<Loading label="Loading the panel" />}>
+            <Tabs.Panel value="communication">
+              <Communication dark={dark} />
+            </Tabs.Panel>
+            <Tabs.Panel value="costs">
+              <Costs />
+            </Tabs.Panel>
+            <Tabs.Panel value="code">
+              <Code />
+            </Tabs.Panel>
+            <Tabs.Panel value="prove">
+              <Prove />
+            </Tabs.Panel>
+            <Tabs.Panel value="diagnostics">
+              <Diagnostics />
+            </Tabs.Panel>
+          </Suspense>
+        </div>
+      )}
+    </Tabs>
+  );
+}

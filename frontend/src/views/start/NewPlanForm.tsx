@@ -1,0 +1,160 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { MeshAxis, Model, NewPlan, Problem, Registry } from "../../api/types";
+import { presetAxes, presetTitle } from "../../commands/edits";
+import { batchFault, clusterName, meshFault, parseCluster } from "../../document/mesh";
+import { formatCount } from "../../document/units";
+import { chipColour } from "../../ui/AxisChip";
+import chips from "../../ui/chips.module.css";
+import { axisColours, textOn } from "../../ui/colour";
+import { Loading, ProblemNote } from "../../ui/states";
+import { BatchFields } from "../mesh/BatchFields";
+import { MeshFields } from "../mesh/MeshFields";
+import classes from "./StartPage.module.css";
+
+export function NewPlanForm({
+  models,
+  registry,
+  preferred,
+  busy,
+  problem,
+  onCreate,
+}: {
+  models: Model[] | undefined;
+  registry: Registry | undefined;
+  /** Id of a model that was just imported. */
+  preferred: string | null;
+  busy: boolean;
+  problem: Problem | null;
+  onCreate(plan: NewPlan): void;
+}) {
+  const [model, setModel] = useState("llama-3-8b");
+  const [name, setName] = useState("");
+  const [cluster, setCluster] = useState(parseCluster("1x8-h100-sxm"));
+  const [axes, setAxes] = useState<MeshAxis[]>([
+    { name: "dp", size: 2 },
+    { name: "tp", size: 4 },
+  ]);
+  const [batch, setBatch] = useState({ globalBatch: 32, seq: 4096, microbatches: 4 });
+  const [precision, setPrecision] = useState("bf16");
+  const [uses, setUses] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    if (preferred) setModel(preferred);
+  }, [preferred]);
+
+  if (!models || !registry) return <Loading label="Loading the form" rows={8} />;
+  const colours = axisColours(axes.map((axis) => axis.name));
+  const fits =
+    meshFault(axes, cluster) === null && batchFault(batch.globalBatch, batch.microbatches) === null;
+  const toggle = (key: string) => {
+    const next = new Set(uses);
+    if (!next.delete(key)) next.add(key);
+    setUses(next);
+  };
+
+  function submit() {
+    if (!registry) return;
+    const presets = registry.presets.flatMap((preset) =>
+      axes
+        .filter((axis) => uses.has(`${preset.name}/${axis.name}`))
+        .map((axis) => ({ name: preset.name, axes: presetAxes(preset, axis.name) })),
+    );
+    onCreate({
+      model,
+      name: name.trim() || null,
+      cluster: clusterName(cluster),
+      mesh: axes,
+      global_batch: batch.globalBatch,
+      seq: batch.seq,
+      microbatches: batch.microbatches,
+      precision,
+      presets,
+    });
+  }
+
+  return (
+    <form
+      className={classes["form"]}
+      aria-label="New plan"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (fits) submit();
+      }}
+    >
+      <div className={classes["row"]}>
+        <Select
+          label="Model"
+          searchable
+          data={models.map((entry) => ({
+            value: entry.id,
+            label: `${entry.name} · ${formatCount(entry.parameters)} parameters, ${entry.layers} layers`,
+          }))}
+          value={model}
+          onChange={(value) => value && setModel(value)}
+        />
+        <TextInput
+          label="Name"
+          placeholder={models.find((entry) => entry.id === model)?.name}
+          value={name}
+          maxLength={200}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+      </div>
+      <MeshFields
+        cluster={cluster}
+        axes={axes}
+        devices={registry.devices}
+        onCluster={setCluster}
+        onAxes={setAxes}
+      />
+      <div className={classes["row"]}>
+        <BatchFields batch={batch} onChange={setBatch} />
+        <Select
+          label="Precision"
+          description="of parameters and computation"
+          data={registry.precisions}
+          value={precision}
+          onChange={(value) => value && setPrecision(value)}
+        />
+      </div>
+      <fieldset className={classes["presets"]}>
+        <legend>Start from</legend>
+        {registry.presets.map((preset) => (
+          <div key={preset.name} className={classes["preset"]}>
+            <div>
+              <p>{presetTitle(preset.name)}</p>
+              <p className={classes["summary"]}>{preset.summary}</p>
+            </div>
+            <div className={classes["presetAxes"]}>
+              {axes.map((axis) => {
+                const key = `${preset.name}/${axis.name}`;
+                const on = uses.has(key);
+                const colour = colours[axis.name] ?? "#888888";
+                return (
+                  <button
+                    key={axis.name}
+                    type="button"
+                    className={chips["toggle"]}
+                    style={on ? { background: colour, color: textOn(colour) } : chipColour(colour)}
+                    aria-pressed={on}
+                    aria-label={`${presetTitle(preset.name)} over ${axis.name}`}
+                    onClick={() => toggle(key)}
+                  >
+                    {!on && <i className={chips["dot"]} />}
+                    {axis.name}
+                  </button>
+                );
+              })}
+            </div>
+          </div>
+        ))}
+      </fieldset>
+      {problem && <ProblemNote problem={problem} />}
+      <div className={classes["actions"]}>
+        <Button type="submit" size="sm" disabled={!fits} loading={busy}>
+          Create
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,80 @@
+"""A bundle alone, with nothing but torch, trains like the unsharded model in one process."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.compose import export
+from planner.plan import Plan
+from tests.tiny import tiny_graph, tiny_plan
+
+pytest.importorskip("torch")
+
+STEPS = 20
+
+
+def losses(command: list[str], folder: Path, poison: Path) -> list[float]:
+    """Run a bundle's training and return what it prints; importing planner there is an error."""
+    package = poison / "planner"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text('raise ImportError("the bundle imports planner")\n')
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "RANK", "WORLD", "LOCAL", "MASTER"))}
+    environment = kept | {"PYTHONPATH": str(poison), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)
+    assert [int(step) for step, _ in found] == list(range(STEPS)), done.stdout
+    return [float(loss) for _, loss in found]
+
+
+def train_command(*options: str) -> list[str]:
+    return ["train.py", "--steps", str(STEPS), "--dtype", "float64", "--lr", "1e-2", *options]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """Losses of the unsharded model in one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    export(tiny_plan("whole:1", graph=tiny_graph("llama-biased")), folder / "bundle")
+    return losses([sys.executable, *train_command()], folder / "bundle", folder / "poison")
+
+
+def four_ranks(mesh: str, *presets: tuple[str, str]) -> Plan:
+    return tiny_plan(mesh, *presets, graph=tiny_graph("llama-biased"))
+
+
+PLANS = {
+    "zero-tp-sp": four_ranks("dp:2,tp:2", ("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp")),
+    "dp4": four_ranks("dp:4", ("data_parallel", "dp")),
+}
+
+
+@pytest.mark.parametrize("name", ["zero-tp-sp", pytest.param("dp4", marks=pytest.mark.slow)])
+def test_four_ranks_train_like_one(name: str, alone: list[float], tmp_path: Path) -> None:
+    export(PLANS[name], tmp_path / "bundle")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-addr", "127.0.0.1",
+        "--master-port", str(port), *train_command(),
+    ]  # fmt: skip
+    together = losses(command, tmp_path / "bundle", tmp_path / "poison")
+    assert together == pytest.approx(alone, rel=1e-10)
+    assert len(set(together)) == STEPS
+
+
+@pytest.mark.parametrize("path", ["launch.sh"])
+def test_the_launcher_is_valid_and_may_be_run(path: str, tmp_path: Path) -> None:
+    export(PLANS["dp4"], tmp_path / "bundle")
+    script = tmp_path / "bundle" / path
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert "torchrun" in script.read_text("utf-8")

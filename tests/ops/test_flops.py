@@ -1,0 +1,73 @@
+"""FLOP counts against torch's own counter, forward and backward."""
+
+from math import prod
+
+import pytest
+
+pytest.importorskip("torch")
+from torch.utils import flop_counter
+from torch.utils.flop_counter import FlopCounterMode
+
+from planner.ops import OPS
+
+from .cases import CASES, MESH, evaluate_on, expression, operands_of, sizes
+
+Shape = tuple[int, ...]
+
+
+def shapes_of(name: str) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """Return the shapes of a case's operands and results."""
+    one = CASES[name]
+    count = len(one.rule.operands)
+    dims = [tuple(prod(sizes(one)[f] for f in dim) for dim in t) for t in (*one.rule.operands, *one.rule.results)]
+    return tuple(dims[:count]), tuple(dims[count:])
+
+
+def ours(name: str) -> tuple[float, float]:
+    op, shapes = OPS[CASES[name].op], shapes_of(name)
+    return op.flops(*shapes), op.backward_flops(*shapes)
+
+
+@pytest.mark.parametrize("name", ["linear", "linear-bias"])
+def test_linear(name: str) -> None:
+    one = CASES[name]
+    operands = [x.requires_grad_() for x in operands_of(one)]
+    with FlopCounterMode(display=False) as forward:
+        (result,) = evaluate_on(expression(one), operands, MESH, 0)
+    with FlopCounterMode(display=False) as backward:
+        result.sum().backward()
+    assert ours(name) == (forward.get_total_flops(), backward.get_total_flops())
+
+
+def test_attention() -> None:
+    """Torch counts the whole square of scores; a causal kernel does half of it."""
+    (q, k, v), (result,) = shapes_of("attention")
+    whole = flop_counter.sdpa_flop_count(q, k, v), flop_counter.sdpa_backward_flop_count(result, q, k, v)
+    assert tuple(2 * flops for flops in ours("attention")) == whole
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_attention_of_some_queries(first: int) -> None:
+    """The last queries of a sequence see nearly all keys: what is counted is the largest rank's share."""
+    batch, heads, keys, width, queries = 4, 4, 4, 4, 2
+    q, kv = (batch, heads, queries, width), (batch, heads, keys, width)
+    flops = OPS["attention"].flops((q, kv, kv), (q,))
+    seen = sum(first + i + 0.5 for i in range(queries))
+    exact = 4.0 * batch * heads * width * seen
+    assert flops == exact if first + queries == keys else flops > exact
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counts_are_proportional_to_the_batch(name: str) -> None:
+    """What a rank does of a batch that is cut in two is half of it."""
+    one = CASES[name]
+    if one.op in {"divide", "rotary_table"}:
+        return
+    shapes = shapes_of(name)
+    tensors = (one.rule.operands, one.rule.results)
+    halves = [
+        tuple((s[0] // 2, *s[1:]) if t and t[0] == ("batch",) else s for s, t in zip(side, factors, strict=True))
+        for side, factors in zip(shapes, tensors, strict=True)
+    ]
+    for count in (OPS[one.op].flops, OPS[one.op].backward_flops):
+        assert count(*halves) == pytest.approx(count(*shapes) / 2)

@@ -1,0 +1,55 @@
+"""What autograd keeps for backward of each exported line is what the table says, by name and in bytes."""
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from planner.ops import OPS
+
+from .cases import CASES, MESH, evaluate_on, expression, operands_of
+
+COMPUTE = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def kept(name: str, dtype: str) -> tuple[set[str], int]:
+    """Return the names of saved operands and results, and the bytes of whatever else is saved."""
+    one = CASES[name]
+    definition = OPS[one.op]
+    operands = operands_of(one, COMPUTE[dtype])
+    for operand_name, i in zip(definition.operand_names, range(len(operands)), strict=False):
+        if operand_name in {"cos", "sin", "maximum", "mean_square", "picked", "sum_exp", "total", "count", "losses"}:
+            operands[i] = operands[i].float()
+        if operand_name in definition.differentiable:
+            operands[i].requires_grad_()
+    saved: list = []  # type: ignore[type-arg]
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x) or x, lambda x: x):
+        results = evaluate_on(expression(one), operands, MESH, 0)
+    names = {x.untyped_storage().data_ptr(): n for n, x in zip(definition.operand_names, operands, strict=False)}
+    names |= {x.untyped_storage().data_ptr(): "result" for x in results if x.untyped_storage().data_ptr() not in names}
+    others = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in saved}
+    found = {names[key] for key in others if key in names}
+    return found, sum(size for key, size in others.items() if key not in names)
+
+
+FUSED = {"rms_norm"}
+"""On a GPU one kernel, which keeps less than the CPU's pieces that run here."""
+CASTS = {"mean_square", "rms_scale", "rotary"}
+"""They work in another type than bf16 operands have (or bring), and keep a copy in that type in the operand's place."""
+DIFFERENTIABLE = [n for n, one in CASES.items() if OPS[one.op].differentiable and one.op != "cross_entropy"]
+
+
+@pytest.mark.parametrize("dtype", COMPUTE)
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_saved(name: str, dtype: str) -> None:
+    one = CASES[name]
+    definition = OPS[one.op]
+    names, others = kept(name, dtype)
+    expected = {n for n in definition.saved if n == "result" or n in definition.operand_names[: len(one.operands)]}
+    shapes = tuple(tuple(x.shape) for x in operands_of(one))
+    extra = definition.extra_saved(shapes, COMPUTE[dtype].itemsize)
+    if one.op in FUSED or (one.op in CASTS and dtype == "bfloat16"):
+        assert names <= expected
+        assert others > extra, "is exact now: take it off the list"
+    else:
+        assert (names, others) == (expected, extra)

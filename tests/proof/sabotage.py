@@ -1,0 +1,111 @@
+"""Bundles with one collective removed, doubled, or done over other axes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+STEPS = {"AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "ReduceScatter", "Slice", "Zero"}
+LOCAL = {"Pad", "Slice", "Zero"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sabotage:
+    """One change of a model's text.
+
+    Parameters
+    ----------
+    place
+        Class, variables and direction of the changed call.
+    kind, axes
+        The step that was changed.
+    change
+        `drop`, `double`, or `over …` with the new axes.
+    step
+        Source text of the step as it was.
+    source, list_position, index, replaced
+        The model's text, where in its tree the step is, and what takes its place.
+    """
+
+    place: str
+    kind: str
+    axes: tuple[str, ...]
+    change: str
+    step: str
+    source: str
+    list_position: int
+    index: int
+    replaced: tuple[ast.expr, ...]
+
+    @property
+    def text(self) -> str:
+        """The changed model."""
+        tree = ast.parse(self.source)
+        _at(tree, self.list_position).elts[self.index : self.index + 1] = self.replaced
+        return ast.unparse(tree)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.change} {self.step}"
+
+
+def sabotages(text: str, mesh: tuple[str, ...]) -> Iterator[Sabotage]:
+    """Yield every change of one step in a model's text."""
+    tree = ast.parse(text)
+    for place, position in _lists(tree):
+        steps = _at(tree, position).elts
+        for index, step in enumerate(steps):
+            assert isinstance(step, ast.Call)
+            assert isinstance(step.func, ast.Name)
+            axes = _axes(step)
+            for change, replaced in _changes(step, axes, mesh):
+                yield Sabotage(
+                    place=place, kind=step.func.id, axes=axes, change=change, step=ast.unparse(step), source=text,
+                    list_position=position, index=index, replaced=tuple(replaced),
+                )  # fmt: skip
+
+
+def _changes(step: ast.Call, axes: tuple[str, ...], mesh: tuple[str, ...]) -> Iterator[tuple[str, list[ast.expr]]]:
+    yield "drop", []
+    yield "double", [step, step]
+    others = [(axis,) for axis in mesh] + [axes[::-1], mesh]
+    for other in dict.fromkeys(others):
+        if other != axes:
+            moved = deepcopy(step)
+            for keyword in moved.keywords:
+                if keyword.arg == "axes":
+                    keyword.value = ast.Tuple([ast.Constant(axis) for axis in other], ast.Load())
+            yield f"over {'·'.join(other)}:", [moved]
+
+
+def _axes(step: ast.Call) -> tuple[str, ...]:
+    value = next(keyword.value for keyword in step.keywords if keyword.arg == "axes")
+    return tuple(ast.literal_eval(value))
+
+
+def _lists(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield, for every list that holds steps, a name and its position among the tree's nodes."""
+    positions = {id(node): i for i, node in enumerate(ast.walk(tree))}
+    for owner in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for line in (node for node in ast.walk(owner) if isinstance(node, ast.Assign)):
+            call = line.value
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                continue
+            if call.func.id not in {"reshard", "fan_out"}:
+                continue
+            for keyword in call.keywords:
+                for node in ast.walk(keyword.value):
+                    if isinstance(node, ast.List) and any(_is_step(element) for element in node.elts):
+                        variables = ", ".join(ast.unparse(target) for target in line.targets)
+                        yield f"{owner.name}.{variables} {keyword.arg}", positions[id(node)]
+
+
+def _is_step(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in STEPS
+
+
+def _at(tree: ast.Module, position: int) -> ast.List:
+    node = next(node for i, node in enumerate(ast.walk(tree)) if i == position)
+    assert isinstance(node, ast.List)
+    return node
