@@ -38,6 +38,8 @@ check: $(DEV_ENV) $(NODE_ENV)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PY) -m backend.openapi | cmp - frontend/openapi.json || { echo "run make gen"; exit 1; }
+	$(NPM) run gen:check
 	$(NPM) run check
 
 fmt: $(DEV_ENV) $(NODE_ENV)

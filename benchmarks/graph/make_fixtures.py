@@ -38,7 +38,7 @@ def write(name: str, plan: planner.Plan) -> None:
     text = json.dumps(view, separators=(",", ":"), ensure_ascii=False)
     path = FOLDER / f"{name}.json"
     path.write_text(text + "\n", "utf-8")
-    print(f"{path.name}: {path.stat().st_size} bytes")  # noqa: T201
+    print(f"{path.name}: {path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

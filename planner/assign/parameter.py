@@ -9,7 +9,7 @@ from ..core.graph import Parameter
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import ParameterDecision
-from ..errors import Diagnostic
+from ..errors import Diagnostic, LayoutError
 
 
 def parameter_layout(
@@ -29,7 +29,7 @@ def parameter_layout(
     for decision in decisions:
         regather = decision.regather
         if decision.layout is not None:
-            storage = decision.layout
+            storage = _stored(parameter, decision.layout)
         elif decision.axes:
             storage = _further(parameter, storage, decision.axes, shape, mesh, diagnostics)
     storage.local_shape(shape, mesh, subject=parameter.name)
@@ -38,6 +38,18 @@ def parameter_layout(
         parameter=parameter, storage=storage, gradient=storage.adjoint, optimizer=storage.adjoint,
         regather=regather and moved,
     )  # fmt: skip
+
+
+def _stored(parameter: Parameter, layout: Layout) -> Layout:
+    """Return the layout, which must hold the values themselves: updating the parts of a sum does not update the sum."""
+    if layout.partial:
+        raise LayoutError(
+            "plan.parameter-partial",
+            f"{parameter.name} can't be stored as {layout}: it would be a sum over {'·'.join(layout.partial)}.",
+            f"Store it as {layout.adjoint}, or shard a dim over {'·'.join(layout.partial)}.",
+            subject=parameter.name,
+        )
+    return layout
 
 
 def _further(

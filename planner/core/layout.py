@@ -19,6 +19,11 @@ from ..errors import LayoutError
 from .mesh import Axes, DeviceMesh
 
 REDUCE_OPS = ("sum", "max", "min")
+_NAMES = r"\s*[A-Za-z_]\w*(?:\s*·\s*[A-Za-z_]\w*)*\s*"
+_DIM = rf"(?:\s*-\s*|{_NAMES})"
+_LAYOUT = re.compile(
+    rf"\s*\[(?:(?P<dims>{_DIM}(?:,{_DIM})*)|\s*)\]\s*(?:\+(?P<sum>{_NAMES})|(?P<reduce>[a-z]+)\((?P<axes>{_NAMES})\)\s*)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,15 @@ class Layout:
     @staticmethod
     def parse(text: str) -> Layout:
         """Read a layout as printed; see the module docstring."""
-        match = re.fullmatch(r"\s*\[(.*?)\]\s*(?:(\+|[a-z]+\()([\w·]+)\)?)?\s*", text)
+        match = _LAYOUT.fullmatch(text)
         if match is None:
             raise LayoutError("layout.syntax", f"{text!r} is not a layout.", "Write e.g. [dp, tp·cp, -] +ep.")
-        body = match[1].strip()
-        dims = tuple(
-            () if part.strip() in {"-", "_", ""} else tuple(axis.strip() for axis in part.strip().split("·"))
-            for part in (body.split(",") if body else [])
+        dims = (
+            tuple(() if part.strip() == "-" else _axes(part) for part in match["dims"].split(","))
+            if match["dims"]
+            else ()
         )
-        reduce = "sum" if match[2] in {None, "+"} else match[2][:-1]
-        return Layout(dims, tuple(match[3].split("·")) if match[3] else (), reduce)
+        return Layout(dims, _axes(match["sum"] or match["axes"] or ""), match["reduce"] or "sum")
 
     def __str__(self) -> str:
         dims = ", ".join("·".join(axes) or "-" for axes in self.dims)
@@ -152,6 +156,10 @@ def uneven(subject: str, what: str, size: int, axes: Axes, count: int) -> Layout
         f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
         subject=subject,
     )
+
+
+def _axes(text: str) -> Axes:
+    return tuple(axis.strip() for axis in text.split("·")) if text else ()
 
 
 def _rename(axes: Axes, replaced: str, parts: Axes) -> Axes:

@@ -161,6 +161,12 @@ def _sizes(
         open_factors = [f for f in factors if f not in known]
         if len(open_factors) == 1 and isinstance(size, int):
             _agree(known, open_factors[0], size // prod(_integer(known[f]) for f in factors if f in known), line)
+        missing = [f for f in factors if f not in known]
+        if missing:
+            raise RuleError(
+                "rule.size", f"Rule {line!r}: nothing says the size of {', '.join(missing)} in ({' '.join(factors)}).",
+                "Give sizes of all but one factor of a merged dim whose size is a number.",
+            )  # fmt: skip
         product: Size = 1
         for factor in factors:
             product = product * known[factor]

@@ -293,7 +293,7 @@ def test_any_object_gives_a_plan_or_a_document_error(changes: dict[str, Any]) ->
             SOURCE,
             replace(
                 DECISIONS,
-                parameters=(ParameterDecision(target="*", layout=Layout((("_",),))),),
+                parameters=(ParameterDecision(target="*", layout=Layout((("a·b",),))),),
             ),
             "document.unwritable",
         ),

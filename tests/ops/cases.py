@@ -20,7 +20,7 @@ from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.runtime import operators
 from planner.ops import OPS, Local
-from tests.properties.strategies import shard
+from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
 SYMBOLS = frozenset({("B", BATCH), ("S", SEQ)})
@@ -138,13 +138,6 @@ def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> 
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)
-
-
-def pieces(array: Any, layout: Layout, mesh: DeviceMesh, rng: np.random.Generator) -> World:
-    """Return what every rank holds; a partial sum is shared out at random."""
-    noise = [rng.standard_normal(array.shape) for _ in range(mesh.size_of(layout.partial) - 1)]
-    shares = [*noise, array - sum(noise)] if noise else [array]
-    return [shard(shares[mesh.index(rank, layout.partial)], layout, mesh, rank) for rank in range(mesh.device_count)]
 
 
 def run_sharded(

@@ -102,6 +102,13 @@ def split(array: Array, layout: Layout, mesh: DeviceMesh, rng: np.random.Generat
     return world
 
 
+def pieces(array: Array, layout: Layout, mesh: DeviceMesh, rng: np.random.Generator) -> World:
+    """Return what every rank holds; partial sums are shared out at random, alike on ranks that replicate them."""
+    noise = [rng.standard_normal(array.shape) for _ in range(mesh.size_of(layout.partial) - 1)]
+    shares = [*noise, array - sum(noise)] if noise else [array]
+    return [shard(shares[mesh.index(rank, layout.partial)], layout, mesh, rank) for rank in range(mesh.device_count)]
+
+
 def assert_holds(world: World, array: Array, layout: Layout, mesh: DeviceMesh) -> None:
     """Check, on every rank, that its array is the layout's part of the tensor."""
     reduce = {"sum": np.add, "max": np.maximum, "min": np.minimum}[layout.reduce]

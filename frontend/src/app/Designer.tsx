@@ -4,7 +4,7 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } fro
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
 import type { Reach } from "../document/layers";
-import { buildTree, openAtFirst, pathTo } from "../document/tree";
+import { buildTree, carryOpen, openAtFirst, pathTo } from "../document/tree";
 import { Inspector } from "../inspector/Inspector";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
 import { Resizer } from "../ui/Resizer";
@@ -47,6 +47,13 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const [below, setBelow] = useLocalStorage({ key: "shardwright-panel", defaultValue: 240 });
   const toggleAxis = useAxisToggle(reach);
 
+  const drawn = useRef(tree);
+  useEffect(() => {
+    const before = drawn.current;
+    drawn.current = tree;
+    setOpen((open) => carryOpen(before, tree, open, document.getState().selected));
+  }, [tree, document]);
+
   useEffect(() => {
     window.document.title = `${plan.name} · Shardwright`;
   }, [plan.name]);
@@ -71,7 +78,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     tree: () => tree,
     presets,
     fit: () => canvas.current?.fit(),
-    actualSize: () => canvas.current?.fit(),
+    actualSize: () => canvas.current?.zoomTo(1),
     toggleOpen: (id) => tree.items.get(id)?.kind === "group" && toggleOpen(id),
     toggleAxis,
     focusFilter: () => filter.current?.focus(),
@@ -98,6 +105,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           onFind={openFind}
           onSettings={() => setSettings(true)}
           onCode={() => setTab("code")}
+          onPicture={(kind) => savePicture(canvas.current, kind, plan.name)}
         />
         <Banner onOpen={goToPlan} />
       </div>
@@ -186,9 +194,21 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   );
 }
 
-function download(address: string): void {
+function download(address: string, name = ""): void {
   const link = window.document.createElement("a");
   link.href = address;
-  link.download = "";
+  link.download = name;
   link.click();
+}
+
+function savePicture(canvas: GraphHandle | null, kind: "png" | "svg", name: string): void {
+  if (!canvas) return;
+  const file = `${name}.${kind}`;
+  if (kind === "png") {
+    download(canvas.png(), file);
+    return;
+  }
+  const address = URL.createObjectURL(new Blob([canvas.svg()], { type: "image/svg+xml" }));
+  download(address, file);
+  URL.revokeObjectURL(address);
 }

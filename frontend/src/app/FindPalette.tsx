@@ -47,6 +47,7 @@ export function FindPalette({
   return (
     <Spotlight
       actions={[operators, ...groups.filter((group) => group.actions.length > 0)]}
+      attributes={{ content: { "aria-label": "Find" } }}
       shortcut={null}
       limit={30}
       scrollable

@@ -42,13 +42,18 @@ describe("toggling an axis", () => {
     expect(step).toMatchObject({ layer: 3, label: "keep q_proj n whole over tp, layer 3" });
   });
 
-  it("goes by what is drawn when the choices are older", () => {
+  it("goes by what is drawn when the choices are of another state", () => {
     const drawn = {
       ...operator,
       factors: [factor("batch", ["dp"]), factor("k", ["tp"]), factor("n", [])],
     };
     const step = toggleAxis(drawn, choices, "k", "tp", { kind: "all" });
     expect(step.changes).toEqual([
+      { type: "factor", target: "layers.*.q_proj", factor: "k", axes: [] },
+    ]);
+    const moved = toggleAxis(drawn, choices, "batch", "tp", { kind: "all" });
+    expect(moved.changes).toEqual([
+      { type: "factor", target: "layers.*.q_proj", factor: "batch", axes: ["dp", "tp"] },
       { type: "factor", target: "layers.*.q_proj", factor: "k", axes: [] },
     ]);
   });

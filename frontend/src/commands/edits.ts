@@ -26,8 +26,11 @@ export function toggleAxis(
   const choice = choices.find(
     (candidate) => candidate.factor === factor && candidate.axis === axis,
   );
-  // While an edit is drawn but not answered, the choices are of the state before it.
-  const sets = choice && choice.on === on ? choice.sets : toggled(node, choices, factor, axis, on);
+  // The choices may be of another state: before an edit that is not answered, or after one of another tab.
+  const current = choices.every(
+    (other) => axesNow(node, choices, other.factor).includes(other.axis) === other.on,
+  );
+  const sets = choice && current ? choice.sets : toggled(node, choices, factor, axis, on);
   const from = sets.find(([name, axes]) => name !== factor && !axes.includes(axis));
   const label = on
     ? `keep ${node.label} ${factor} whole over ${axis}`

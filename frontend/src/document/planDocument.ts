@@ -257,7 +257,12 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
         copy = await api.edit(copy.id, copy.version, part, "Keep mine");
       }
       for (const step of conflict?.unsent ?? []) {
-        copy = await api.edit(copy.id, copy.version, step.changes, step.label);
+        try {
+          copy = await api.edit(copy.id, copy.version, step.changes, step.label);
+        } catch (error) {
+          // What the server refuses would have been taken back without the conflict, too.
+          if (AWAY.includes(problemOf(error).status)) throw error;
+        }
       }
       return copy.id;
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { factor, node, view } from "./fixtures";
 import { layersOf, reselect, targetFor } from "./layers";
-import { buildTree, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
+import { buildTree, carryOpen, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
 
 describe("the outline", () => {
   const tree = buildTree(view());
@@ -57,6 +57,28 @@ describe("the outline", () => {
     expect(sibling(tree, "run:layers.*.b", 1)).toBeNull();
   });
 });
+
+it("what was open stays open in the run that the selection went to", () => {
+  const before = view();
+  const cut = (start: number, layers: number) => ({
+    group: { ...(before.groups[1] ?? neverGroup()), id: `run${start}:layers.*`, start, layers },
+    node: { ...node("layers.*.a", `run${start}:layers.*`), id: `run${start}:layers.*.a` },
+  });
+  const runs = [cut(0, 2), cut(2, 2)];
+  const after = {
+    ...before,
+    groups: [...before.groups.slice(0, 1), ...runs.map((run) => run.group)],
+    nodes: runs.map((run) => run.node),
+    edges: [],
+  };
+  const open = new Set([":layers", "run:layers.*"]);
+  const carried = carryOpen(buildTree(before), buildTree(after), open, "run2:layers.*.a");
+  expect([...carried].sort()).toEqual([":layers", "run2:layers.*", "run:layers.*"]);
+});
+
+function neverGroup(): never {
+  throw new Error("the fixture has a run");
+}
 
 describe("keys in the tree", () => {
   const tree = buildTree(view());

@@ -224,3 +224,23 @@ export function treeMove(
       return null;
   }
 }
+
+/** After a run of layers was cut: open in the new run around `selected` what was open in the old one. */
+export function carryOpen(
+  before: Tree,
+  after: Tree,
+  open: ReadonlySet<string>,
+  selected: string | null,
+): ReadonlySet<string> {
+  const fresh = [...after.items.values()].filter(
+    (item) => item.kind === "group" && !before.items.has(item.id),
+  );
+  if (fresh.length === 0 || selected === null) return open;
+  const paths = new Set([...open].map((id) => before.items.get(id)?.group?.path));
+  const run = pathTo(after, selected).find((id) => !before.items.has(id));
+  const mine = fresh.filter(
+    ({ id, group }) =>
+      paths.has(group?.path) && run !== undefined && pathTo(after, id).includes(run),
+  );
+  return new Set([...open, ...mine.map(({ id }) => id)]);
+}

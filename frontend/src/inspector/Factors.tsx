@@ -15,6 +15,8 @@ import { ProblemNote } from "../ui/states";
 import { useResource } from "../ui/useResource";
 import classes from "./inspector.module.css";
 
+const ORDER = ["", "¹", "²", "³", "⁴"];
+
 /** A row per factor, a chip per axis: what may be sharded how, and why not. */
 export function Factors({ node, reach }: { node: NodeView; reach: Reach }) {
   const document = useDocument();
@@ -194,6 +196,7 @@ function ChoiceChip({
         aria-pressed={on}
         aria-disabled={illegal}
         aria-description={illegal ? `${reason} ${choice.remedy}` : effect}
+        data-cut={on ? `÷${size}${ORDER[order] ?? ""}` : undefined}
         data-testid={`chip:${factor}:${axis}`}
         onClick={() => {
           if (!illegal && choice) onToggle();
@@ -201,8 +204,6 @@ function ChoiceChip({
       >
         {!on && <i className={chips["dot"]} />}
         <span className={chips["name"]}>{axis}</span>
-        {on && ` ÷${size}`}
-        {on && order > 0 && <sup>{order}</sup>}
       </button>
     </Reason>
   );

@@ -39,9 +39,7 @@ export function ReachPicker({
         onChange={choose}
         data={[
           { value: "all", label: `All ${total}` },
-          ...(whole
-            ? []
-            : [{ value: "run", label: first === last ? `${first}` : `${first}–${last}` }]),
+          ...(whole || first === last ? [] : [{ value: "run", label: `${first}–${last}` }]),
           { value: "one", label: "One layer" },
           { value: "range", label: "Range" },
         ]}

@@ -40,12 +40,12 @@ export function Cells({
             type="button"
             className={`plain-button ${classes["cell"]}`}
             data-focused={marked}
-            aria-label={`Dim ${dim} of ${tensor.slot || tensor.value}: factor ${name}, ${
-              cell.axes.length > 0 ? `sharded over ${cell.axes.join(", ")}` : "whole"
-            }, ${cell.local} of ${cell.total}`}
             onClick={() => onFactor(factor)}
           >
             {body}
+            <span className="visually-hidden">
+              {` of ${cell.total}, dim ${dim} of ${tensor.slot || tensor.value}`}
+            </span>
           </button>
         ) : (
           <div key={dim} className={classes["cell"]}>

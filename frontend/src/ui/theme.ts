@@ -22,7 +22,7 @@ export const theme = createTheme({
   lineHeights: { xs: "1.35", sm: "1.45", md: "1.5", lg: "1.5", xl: "1.4" },
   defaultRadius: "sm",
   radius: { sm: "5px" },
-  primaryShade: { light: 7, dark: 7 },
+  primaryShade: 8,
   cursorType: "pointer",
   respectReducedMotion: true,
   colors: {
@@ -65,7 +65,9 @@ export const theme = createTheme({
     Tooltip: Tooltip.extend({
       defaultProps: { openDelay: 400, maw: 320, multiline: true, withArrow: true, zIndex: 500 },
     }),
-    Menu: Menu.extend({ defaultProps: { shadow: "md", position: "bottom-end" } }),
+    Menu: Menu.extend({
+      defaultProps: { shadow: "md", position: "bottom-end", withInitialFocusPlaceholder: false },
+    }),
     Modal: Modal.extend({
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.4 } },
     }),

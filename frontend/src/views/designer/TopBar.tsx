@@ -16,12 +16,14 @@ export function TopBar({
   onFind,
   onSettings,
   onCode,
+  onPicture,
 }: {
   dark: boolean;
   onTheme(): void;
   onFind(): void;
   onSettings(): void;
   onCode(): void;
+  onPicture(kind: "png" | "svg"): void;
 }) {
   const document = useDocument();
   const plan = usePlan((state) => state.plan);
@@ -46,10 +48,10 @@ export function TopBar({
         <button
           type="button"
           className={`plain-button ${classes["mesh"]}`}
-          aria-label={`Mesh ${mesh.map(([name, size]) => `${name} ${size}`).join(", ")} on ${plan.cluster}: change`}
           data-testid="mesh"
           onClick={onSettings}
         >
+          <span className="visually-hidden">Mesh: </span>
           {mesh.map(([name, size]) => (
             <AxisChip key={name} name={name} suffix={String(size)} colour={colours[name]} />
           ))}
@@ -101,6 +103,9 @@ export function TopBar({
           <Menu.Item component="a" href={api.fileAddress(plan.id)} download>
             Plan file
           </Menu.Item>
+          <Menu.Divider />
+          <Menu.Item onClick={() => onPicture("svg")}>Graph as SVG</Menu.Item>
+          <Menu.Item onClick={() => onPicture("png")}>Graph as PNG</Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <Tooltip label={dark ? "Light theme" : "Dark theme"}>

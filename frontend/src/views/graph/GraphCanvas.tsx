@@ -10,6 +10,7 @@ export type Box = Rect;
 
 export interface GraphHandle {
   fit(): void;
+  zoomTo(zoom: number): void;
   center(id: string): void;
   /** Where a node is on screen, in CSS pixels of the page; null when it is hidden in a closed group. */
   screenOf(id: string): Box | null;
@@ -119,6 +120,7 @@ function GlyphButton({ label, path, onClick }: { label: string; path: string; on
 function handleOf(graph: { readonly current: GraphView | null }): GraphHandle {
   return {
     fit: () => graph.current?.fit(),
+    zoomTo: (zoom) => graph.current?.viewport.zoomTo(zoom),
     center: (id) => graph.current?.center(id),
     screenOf: (id) => graph.current?.screenOf(id) ?? null,
     open: (id) => graph.current?.openGroup(id, true),

@@ -177,7 +177,7 @@ export class GraphView {
   }
 
   toSvg(): string {
-    return this.scene ? exportSvg(this.scene, this.plainLook()) : "";
+    return this.scene ? exportSvg(this.scene, this.plainLook(), this.measure) : "";
   }
 
   /** Resolve when no layout is under way and the last one is painted. */

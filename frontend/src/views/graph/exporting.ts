@@ -1,5 +1,6 @@
 /** The whole graph as a picture, whatever part of it is on screen. */
 
+import type { Measure } from "./art";
 import { type Look, paintScene } from "./paint";
 import type { Scene } from "./scene";
 import { SvgPen } from "./svg";
@@ -23,9 +24,9 @@ export function exportPng(scene: Scene, look: Look, scale: number): string {
   return canvas.toDataURL("image/png");
 }
 
-export function exportSvg(scene: Scene, look: Look): string {
+export function exportSvg(scene: Scene, look: Look, measure: Measure): string {
   const [width, height] = size(scene);
-  const pen = new SvgPen(MARGIN);
+  const pen = new SvgPen(MARGIN, measure);
   paintScene(pen, scene, { zoom: 1, x: MARGIN, y: MARGIN }, width, height, look);
   return pen.document(width, height, look.theme.canvas);
 }

@@ -6,6 +6,7 @@ import type { LayoutAnswer, LayoutRequest } from "./layout.worker";
 
 export interface LayoutWorker {
   onmessage: ((event: MessageEvent<LayoutAnswer>) => void) | null;
+  onerror: ((event: ErrorEvent) => void) | null;
   postMessage(request: LayoutRequest): void;
   terminate(): void;
 }
@@ -31,8 +32,10 @@ export class LayoutClient {
   private readonly engine = new LayoutEngine();
 
   /** Without a worker, where there is none to be had, the layout runs at once. */
-  constructor(private readonly worker: LayoutWorker | null) {
-    if (worker) worker.onmessage = (event) => this.answer(event.data);
+  constructor(private worker: LayoutWorker | null) {
+    if (!worker) return;
+    worker.onmessage = (event) => this.answer(event.data);
+    worker.onerror = () => this.giveUp();
   }
 
   request(skeleton: Skeleton, open: readonly boolean[], done: Done): void {
@@ -52,6 +55,14 @@ export class LayoutClient {
     this.worker?.terminate();
     this.running = null;
     this.next = null;
+  }
+
+  /** A page that may not start workers still shows its graph. */
+  private giveUp(): void {
+    const wanted = this.next ?? this.running;
+    this.destroy();
+    this.worker = null;
+    if (wanted) this.request(wanted.skeleton, wanted.open, wanted.done);
   }
 
   private send(wanted: Wanted): void {

@@ -27,7 +27,7 @@ export function detailAt(zoom: number): Detail {
 }
 
 /** What is smaller on screen than this many pixels is left out. */
-const SMALLEST = 0.7;
+const SMALLEST = 1.5;
 
 export function paintScene(
   pen: Pen,

@@ -1,5 +1,6 @@
 /** A pen that writes SVG, so that the same painting code exports the graph as a drawing. */
 
+import type { Measure } from "./art";
 import type { Pen } from "./pen";
 
 const escaped = (text: string) =>
@@ -17,7 +18,11 @@ export class SvgPen implements Pen {
   private dash: number[] = [];
   private readonly parts: string[] = [];
 
-  constructor(private readonly margin: number) {}
+  /** Texts keep the measured widths, so that the drawing holds where the font is missing. */
+  constructor(
+    private readonly margin: number,
+    private readonly measure: Measure,
+  ) {}
 
   beginPath(): void {
     this.path = [];
@@ -74,7 +79,7 @@ export class SvgPen implements Pen {
     const anchor = this.textAlign === "center" ? ' text-anchor="middle"' : "";
     const alpha = this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : "";
     this.parts.push(
-      `<text x="${short(x)}" y="${short(y)}" style="font:${escaped(this.font)}" fill="${String(this.fillStyle)}"${anchor}${alpha}>${escaped(text)}</text>`,
+      `<text x="${short(x)}" y="${short(y)}" style="font:${escaped(this.font)}" fill="${String(this.fillStyle)}"${anchor}${alpha} textLength="${short(this.measure(this.font, text))}" lengthAdjust="spacingAndGlyphs">${escaped(text)}</text>`,
     );
   }
 

@@ -265,6 +265,7 @@ describe("layout client", () => {
     const sent: LayoutRequest[] = [];
     const worker: LayoutWorker = {
       onmessage: null,
+      onerror: null,
       postMessage: (request) => sent.push(request),
       terminate: () => {},
     };
@@ -283,6 +284,21 @@ describe("layout client", () => {
     expect(first).not.toHaveBeenCalled();
     expect(second).not.toHaveBeenCalled();
     expect(third).toHaveBeenCalledOnce();
+  });
+});
+
+describe("layout without a worker", () => {
+  it("runs in the page when the worker can't start", () => {
+    const worker: LayoutWorker = {
+      onmessage: null,
+      onerror: null,
+      postMessage: () => worker.onerror?.(new ErrorEvent("error")),
+      terminate: () => {},
+    };
+    const own = new GraphView(host, { measure, worker });
+    own.setModel(fromPlanView(large));
+    expect(own.screenOf(":lm_head")).not.toBeNull();
+    own.destroy();
   });
 });
 

@@ -36,17 +36,19 @@ export function Panels({
       className={classes["panels"]}
       aria-label="Details of the plan"
     >
-      <Tabs.List className={classes["tabs"]}>
-        {TABS.map((name) => (
-          <Tabs.Tab key={name} value={name} className={classes["tab"]}>
-            {name}
-            {name === "diagnostics" && findings.length > 0 && (
-              <span className={classes["count"]} data-worst={worst}>
-                {findings.length}
-              </span>
-            )}
-          </Tabs.Tab>
-        ))}
+      <div className={classes["head"]}>
+        <Tabs.List className={classes["tabs"]}>
+          {TABS.map((name) => (
+            <Tabs.Tab key={name} value={name} className={classes["tab"]}>
+              {name}
+              {name === "diagnostics" && findings.length > 0 && (
+                <span className={classes["count"]} data-worst={worst}>
+                  {findings.length}
+                </span>
+              )}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
         <ActionIcon
           className={classes["fold"]}
           aria-label={tab ? "Close the panel" : "Open the panel"}
@@ -55,7 +57,7 @@ export function Panels({
         >
           <Icon name={tab ? "chevronDown" : "chevronUp"} />
         </ActionIcon>
-      </Tabs.List>
+      </div>
       {tab && (
         <div className={classes["content"]} style={{ height }}>
           <Suspense fallback={<Loading label="Loading the panel" />}>

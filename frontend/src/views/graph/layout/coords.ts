@@ -65,9 +65,13 @@ export function placeRows(placing: Placing): Float64Array {
     // Boxes stand firm; a line gives way to them.
     return [weightedMedian(wanted), bend[item] ? 0.02 : wanted.reduce((sum, [, w]) => sum + w, 0)];
   };
+  // What comes in from the side, such as a table that all layers read, does not draw the trunk aside.
+  const first = new Set(rows[0]);
+  const side = (item: number) => above[item]?.length === 0 && !first.has(item) && !bend[item];
   const pull = (item: number, other: number) => {
-    if (bypass[item] || bypass[other]) return bend[item] && bend[other] ? 8 : 0.02;
-    return bend[item] && bend[other] ? 8 : bend[item] || bend[other] ? 1 : 3;
+    if (bypass[item] || bypass[other]) return bypass[item] && bypass[other] ? 8 : 0.02;
+    if (bend[item] && bend[other]) return 8;
+    return bend[item] || bend[other] || side(item) || side(other) ? 1 : 3;
   };
 
   const settle = (row: readonly number[], up: boolean, down: boolean) => {
@@ -104,7 +108,29 @@ export function placeRows(placing: Placing): Float64Array {
     for (let r = rows.length - 2; r >= 0; r -= 1) settle(rows[r] as number[], false, true);
   }
   straighten(placing, { x, above, below, gap, pull });
+  recentre(rows, widths, x);
   return x;
+}
+
+/**
+ * Keep the ranks above each other. Where inner frames are left at another x than they are entered, straight lines would
+ * lead ever further aside; ranks from there on are shifted back as a whole, which bends lines at one place only.
+ */
+function recentre(rows: readonly number[][], widths: readonly number[], x: Float64Array): void {
+  const spans = rows.map((row) => {
+    const [first, last] = [row[0] ?? 0, row[row.length - 1] ?? 0];
+    return [at(x, first) - at(widths, first) / 2, at(x, last) + at(widths, last) / 2] as const;
+  });
+  const widest = spans.reduce((most, [low, high]) => Math.max(most, high - low), 0);
+  const room = Math.max(240, widest);
+  let shift = 0;
+  let middle = 0;
+  spans.forEach(([low, high], r) => {
+    const centre = (low + high) / 2;
+    if (r === 0) middle = centre;
+    if (Math.abs(centre + shift - middle) > room) shift = middle - centre;
+    for (const item of rows[r] as number[]) x[item] = at(x, item) + shift;
+  });
 }
 
 /** Return the median, so that one neighbour of three is met straight; the middle of two alike. */

@@ -1,0 +1,184 @@
+"""From decisions to an assignment: runs, parameters, what matches nothing, and errors."""
+
+from collections.abc import Callable
+
+import pytest
+
+from planner.assign import assign
+from planner.core.assignment import Assembly, AssignedNode, Assignment
+from planner.errors import LayoutError, PlannerError, RuleError
+from planner.plan import Plan
+from tests.tiny import tiny_graph, tiny_plan
+
+GATE = "model.layers.*.mlp.gate_proj"
+
+
+def assignment(plan: Plan) -> Assignment:
+    return assign(plan.graph, plan.decisions)
+
+
+def runs(plan: Plan) -> list[tuple[int, int]]:
+    return [(a.start, a.stop) for a in assignment(plan).assemblies[1:]]
+
+
+def find(plan: Plan, name: str, scope: int) -> AssignedNode:
+    return next(n for n in assignment(plan).assemblies[scope].nodes if n.node.name == name)
+
+
+def four_layers() -> Plan:
+    return tiny_plan("dp:2,tp:2", graph=tiny_graph(num_hidden_layers=4))
+
+
+def test_without_decisions_everything_is_whole_and_one_run() -> None:
+    plan = four_layers()
+    assert runs(plan) == [(0, 4)]
+    for assembly in assignment(plan).assemblies:
+        assert all(not layout.used for n in assembly.nodes for layout in (*n.operands, *n.results))
+        assert all(not p.storage.used for p in assembly.parameters)
+
+
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        (["layers.*.mlp.gate_proj"], [(0, 4)]),
+        (["layers.1.mlp.gate_proj"], [(0, 1), (1, 2), (2, 4)]),
+        (["layers.0-1.mlp.gate_proj"], [(0, 2), (2, 4)]),
+        (["layers.2-9.mlp.gate_proj"], [(0, 2), (2, 4)]),
+        (["layers.0-3.mlp.gate_proj"], [(0, 4)]),
+        (["layers.1.mlp.gate_proj", "layers.2.mlp.up_proj"], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        (["layers.1.mlp.gate_proj", "layers.1.mlp.up_proj"], [(0, 1), (1, 2), (2, 4)]),
+    ],
+)
+def test_runs_are_cut_where_decisions_differ(targets: list[str], expected: list[tuple[int, int]]) -> None:
+    plan = four_layers().shard("gate_proj", {"n": "tp"})
+    for target in targets:
+        plan = plan.shard(target, {"n": "dp"})
+    assert runs(plan) == expected
+
+
+def test_runs_hold_what_their_layers_were_told() -> None:
+    plan = four_layers().shard("gate_proj", {"n": "tp"}).shard("layers.2.mlp.gate_proj", {"n": "dp"})
+    assert [find(plan, GATE, scope).strategy.axes("n") for scope in (1, 2, 3)] == [("tp",), ("dp",), ("tp",)]
+    made = assignment(plan).assemblies
+    assert [a.title for a in made] == ["", "model.layers.0-1", "model.layers.2", "model.layers.3"]
+    # Each run carries on what the one before it gives.
+    assert [dict(a.operands)["hidden"] for a in made[1:]] == [
+        "model.embed_tokens",
+        made[1].results[0],
+        made[2].results[0],
+    ]
+    assert made[3].results == ("model.layers",)
+
+
+def test_later_decisions_win() -> None:
+    plan = four_layers().shard("mlp.gate_proj", {"n": "tp"}).shard("layers.*.mlp.gate_proj", {"n": "dp"})
+    assert find(plan, GATE, 1).strategy.axes("n") == ("dp",)
+    assert find(plan.shard("mlp.gate_proj", {"n": ()}), GATE, 1).strategy.axes("n") == ()
+
+
+def test_a_carried_value_keeps_its_layout_from_layer_to_layer() -> None:
+    plan = four_layers().shard("residual_mlp", {"seq": "tp"})
+    run = assignment(plan).assemblies[1]
+    (_, _, carried), *_ = run.inputs
+    assert str(carried) == "[-, tp, -]"
+    made = {v.name: lay for n in run.nodes for v, lay in zip(n.node.results, n.results, strict=True)}
+    assert made[run.carried[0][1]].adjoint == carried
+
+
+def test_decisions_that_name_nothing_are_kept_and_reported() -> None:
+    plan = four_layers().shard("gate_proj", {"n": "tp"}).shard("attn.gate", {"n": "tp"}).store("no.such", axes=("dp",))
+    plan = plan.keep("layers.7.self_attn.rotary_q", "tp", (0,)).shard("gate_proj", {"vocab": "tp"})
+    found = [d for d in assignment(plan).diagnostics if d.code == "plan.target-unmatched"]
+    assert [d.subject for d in found] == ["attn.gate", "gate_proj", "layers.7.self_attn.rotary_q", "no.such"]
+    assert {d.severity for d in found} == {"warning"}
+    assert all(d.subject in d.message and d.hint for d in found)
+
+
+def test_a_plan_that_names_nothing_at_all_is_refused() -> None:
+    plan = four_layers().shard("transformer.h.*.attn", {"n": "tp"}).store("wte", axes=("dp",))
+    with pytest.raises(PlannerError, match=r"None of the plan's 2 decisions.*'transformer\.h\.\*\.attn'") as caught:
+        assignment(plan)
+    assert caught.value.code == "plan.target-unmatched"
+
+
+def parameter(assembly: Assembly, name: str) -> tuple[str, str, str, bool]:
+    found = next(p for p in assembly.parameters if p.parameter.name.endswith(name))
+    return str(found.storage), str(found.gradient), str(found.optimizer), found.regather
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda p: p, "[tp, -]"),
+        (lambda p: p.store("gate_proj", axes=("dp",)), "[tp·dp, -]"),
+        (lambda p: p.store("*", axes=("tp", "dp")), "[tp·dp, -]"),
+        (lambda p: p.store("gate_proj.weight", layout="[-, dp·tp]"), "[-, dp·tp]"),
+        (lambda p: p.store("gate_proj", layout="[-, tp]").store("gate_proj", axes=("dp",)), "[dp, tp]"),
+        (lambda p: p.store("gate_proj", axes=("dp",)).store("gate_proj", layout="[-, -]"), "[-, -]"),
+        (lambda p: p.store("gate_proj", axes=()), "[tp, -]"),
+    ],
+)
+def test_parameter_layouts(change: Callable[[Plan], Plan], expected: str) -> None:
+    plan = change(four_layers().shard("gate_proj", {"n": "tp"}))
+    assert parameter(assignment(plan).assemblies[1], "gate_proj.weight") == (expected, expected, expected, False)
+
+
+def test_regather_only_where_there_is_something_to_gather() -> None:
+    plan = four_layers().shard("gate_proj", {"n": "tp"}).store("*", axes=("dp",), regather=True)
+    run = assignment(plan).assemblies[1]
+    assert parameter(run, "gate_proj.weight")[3]
+    still = plan.store("gate_proj", layout="[tp, -]", regather=True)
+    assert not parameter(assignment(still).assemblies[1], "gate_proj.weight")[3]
+
+
+def test_a_parameter_that_no_dim_can_take_further_stays() -> None:
+    plan = tiny_plan("a:5,b:1").store("gate_proj", axes=("a",))
+    made = assignment(plan)
+    assert parameter(made.assemblies[1], "gate_proj.weight")[0] == "[-, -]"
+    (found,) = [d for d in made.diagnostics if d.code == "plan.parameter-not-sharded"]
+    assert found.severity == "warning"
+    assert "(48, 32)" in found.message
+    assert "a (5)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "code", "said"),
+    [
+        (lambda p: p.shard("gate_proj", {"n": ("tp", "tp")}), RuleError, "layout.axis-reused", ["gate_proj", "'tp'"]),
+        (lambda p: p.shard("gate_proj", {"n": "dp", "k": "dp"}), RuleError, "layout.axis-reused", ["'dp'", "k", "n"]),
+        (lambda p: p.shard("gate_proj", {"n": "xp"}), LayoutError, "mesh.axis-unknown", ["'xp'", "dp, tp"]),
+        (lambda p: p.shard("rotary_q", {"e": "tp"}), RuleError, "rule.factor-blocked", ["rotary_q", "e"]),
+        (lambda p: p.shard("self_attn.attention", {"r": "tp"}), RuleError, "rule.minor-factor", ["r", "(g r)"]),
+        (lambda p: p.keep("swiglu", "tp", (0,)), RuleError, "rule.partial-carrier", ["swiglu", "tp"]),
+        (lambda p: p.keep("loss", "tp", ()), RuleError, "rule.partial-nonlinear", ["loss", "tp"]),
+        (lambda p: p.store("gate_proj", layout="[tp]"), LayoutError, "layout.rank-mismatch", ["[tp]", "(48, 32)"]),
+        (lambda p: p.store("gate_proj", layout="[xp, -]"), LayoutError, "mesh.axis-unknown", ["'xp'"]),
+        (lambda p: p.store("norm", layout="[-] +tp"), LayoutError, "plan.parameter-partial", ["norm", "[-] +tp"]),
+    ],
+)
+def test_illegal_decisions(
+    change: Callable[[Plan], Plan], error: type[PlannerError], code: str, said: list[str]
+) -> None:
+    with pytest.raises(error) as caught:
+        assignment(change(four_layers()))
+    assert caught.value.code == code
+    assert all(word in str(caught.value) for word in said), caught.value
+
+
+def test_heads_that_do_not_divide() -> None:
+    plan = tiny_plan("tp:3", graph=tiny_graph(num_attention_heads=8)).shard("self_attn.attention", {"g": "tp"})
+    with pytest.raises(RuleError, match=r"g of size 4 over tp \(3 parts\).*4 % 3 = 1") as caught:
+        assignment(plan)
+    assert caught.value.code == "rule.factor-even"
+
+
+def test_a_composite_operator_is_assigned_by_its_parts() -> None:
+    plan = four_layers().shard("lm_head", {"n": "tp"}).shard("input_layernorm", {"h": "dp"})
+    names = [n.node.op for n in assignment(plan).assemblies[0].nodes if n.node.origin == "loss"]
+    assert names == ["row_max", "sum_exp", "pick_target", "log_loss", "sum_tokens", "count_targets", "divide"]
+    run = assignment(plan).assemblies[1]
+    norm = [n for n in run.nodes if n.node.origin.endswith("input_layernorm")]
+    assert [(n.node.op, str(n.results[0])) for n in norm] == [
+        ("mean_square", "[-, -] +dp"),
+        ("rms_scale", "[-, -, dp]"),
+    ]
