@@ -1,0 +1,121 @@
+"""Must show 3: an edit by mouse or keyboard moves badges, memory and step time, and Ctrl+Z restores everything."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from .designer import Designer, decided
+from .latency import edit_latencies, percentile
+
+
+def test_moving_tp_to_the_reduction_factor_makes_it_row_parallel_and_undo_restores_everything(
+    designer: Designer,
+) -> None:
+    designer.click_in_graph("q_proj")
+    before, drawn, numbers = designer.state(), designer.drawing(), designer.numbers()
+    assert designer.node("q_proj")["results"][0]["partial"] == []
+    expect(designer.chip("n", "tp")).to_have_attribute("aria-pressed", "true")
+
+    designer.toggle("k", "tp")
+
+    expect(designer.chip("k", "tp")).to_have_attribute("aria-pressed", "true")
+    expect(designer.chip("n", "tp")).to_have_attribute("aria-pressed", "false")
+    after = designer.state()
+    assert designer.node("q_proj")["results"][0]["partial"] == ["tp"]
+    moved = designer.numbers()
+    assert all(new != old for new, old in zip(moved, numbers, strict=True)), (numbers, moved)
+    assert designer.drawing() != drawn
+    expect(designer.page.get_by_role("region", name="Inspector")).to_contain_text("Σtp")
+    traffic = designer.page.get_by_role("region", name="Readers and collectives")
+    expect(traffic).to_contain_text("tp")
+    assert badges(after) != badges(before)
+
+    designer.undo()
+
+    assert decided(designer.state()) == decided(before)
+    assert designer.numbers() == numbers
+    assert designer.drawing() == drawn
+    expect(designer.chip("n", "tp")).to_have_attribute("aria-pressed", "true")
+
+    with designer.edit():
+        designer.page.keyboard.press("Control+Shift+z")
+    assert decided(designer.state()) == decided(after)
+
+
+def badges(state: dict) -> list[tuple]:  # type: ignore[type-arg]
+    return [
+        (edge["id"], badge["kind"], tuple(badge["axes"]), badge["payload_bytes"])
+        for edge in state["view"]["edges"]
+        for badge in edge["badges"]
+    ]
+
+
+def tab_to(page: Page, selector: str, limit: int = 40) -> int:
+    """Press Tab until the focus is inside what a selector names; return how often it took."""
+    for count in range(1, limit + 1):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement?.closest(selector) !== null", selector):
+            return count
+    raise AssertionError(f"{limit} times Tab do not reach {selector}")
+
+
+def walk_to(designer: Designer, row: str) -> None:
+    """Go down the outline by arrow keys, opening each group on the way, to the row of a test id."""
+    focused = designer.page.locator('[role="treeitem"]:focus')
+    for _ in range(60):
+        if (here := focused.get_attribute("data-testid")) == row:
+            return
+        closed = focused.get_attribute("aria-expanded") == "false"
+        designer.page.keyboard.press("ArrowRight" if closed else "ArrowDown")
+        if closed:
+            expect(focused).to_have_attribute("aria-expanded", "true")
+        else:
+            expect(focused).not_to_have_attribute("data-testid", here or "")
+    raise AssertionError(f"no way down to {row}")
+
+
+def test_the_same_by_keyboard_only(designer: Designer) -> None:
+    before = designer.state()
+    to_tree = tab_to(designer.page, '[role="treeitem"]')
+    walk_to(designer, f"op:{designer.node('q_proj')['id']}")
+    expect(designer.inspected).to_have_text("q_proj")
+
+    to_factor = tab_to(designer.page, '[data-testid="factor:k"]')
+    assert (to_tree, to_factor) <= (12, 20)
+    with designer.edit():
+        designer.page.keyboard.press("2")
+    expect(designer.chip("k", "tp")).to_have_attribute("aria-pressed", "true")
+    assert designer.node("q_proj")["results"][0]["partial"] == ["tp"]
+
+    designer.undo()
+    assert decided(designer.state()) == decided(before)
+
+
+def test_the_filter_finds_an_operator_by_keyboard(designer: Designer) -> None:
+    keys = designer.page.keyboard
+    keys.press("/")
+    keys.type("q_proj")
+    rows = designer.page.get_by_role("treeitem")
+    expect(rows.last).to_contain_text("q_proj")
+    keys.press("ArrowDown")
+    expect(designer.page.locator('[role="treeitem"]:focus')).to_have_count(1)
+    walk_to(designer, f"op:{designer.node('q_proj')['id']}")
+    expect(designer.inspected).to_have_text("q_proj")
+
+
+def test_a_burst_of_edits_is_not_lost(designer: Designer) -> None:
+    """Clicks that come faster than answers are queued, drawn at once, and end as asked for."""
+    designer.pick("q_proj")
+    for factor in ("k", "n", "k"):
+        designer.chip(factor, "tp").click()
+    expect(designer.chip("k", "tp")).to_have_attribute("aria-pressed", "true")
+    designer.page.wait_for_load_state("networkidle")
+    factors = {factor["name"]: factor["axes"] for factor in designer.node("q_proj")["factors"]}
+    assert "tp" in factors["k"]
+    assert "tp" not in factors["n"]
+    designer.shows(designer.state())
+
+
+def test_an_edit_is_on_screen_within_the_budget(designer: Designer) -> None:
+    found = edit_latencies(designer, 20)
+    assert percentile(found, 95) <= 400, found
