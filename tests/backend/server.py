@@ -30,8 +30,8 @@ def free_port() -> int:
 class Server:
     """A running server; a context manager that ends it."""
 
-    def __init__(self, data: Path, **environment: str) -> None:
-        self.port = free_port()
+    def __init__(self, data: Path, port: int | None = None, **environment: str) -> None:
+        self.port = port or free_port()
         self.log = data / "server.log"
         data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:

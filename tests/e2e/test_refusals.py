@@ -1,0 +1,60 @@
+"""Must show 4, first part: what is illegal can't be clicked, and says why and what to do instead."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .designer import Designer, Rest
+
+# 16 heads' worth of queries can't be cut in 32; 8 groups of keys neither.
+MANY = {"cluster": "4x8-h100-sxm", "mesh": [{"name": "tp", "size": 32}], "presets": []}
+
+
+@pytest.fixture
+def refused(page: Page, rest: Rest) -> Locator:
+    """A chip that may not be clicked: more ranks than key-value groups."""
+    designer = Designer(page, rest, rest.new_plan(**MANY)["id"]).open()
+    designer.pick("k_proj")
+    chip = page.locator('[data-testid^="chip:"][aria-disabled="true"]').first
+    expect(chip).to_be_visible()
+    return chip
+
+
+def tells_why(tooltip: Locator) -> None:
+    expect(tooltip).to_be_visible()
+    text = tooltip.inner_text()
+    assert "32" in text, text
+    assert "8" in text, text
+    remedy = tooltip.locator("span").last
+    assert len(remedy.inner_text()) > 10, text
+
+
+def test_hovering_an_illegal_chip_tells_numbers_and_remedy(page: Page, refused: Locator) -> None:
+    refused.hover()
+    tells_why(page.get_by_role("tooltip"))
+
+
+def test_so_does_the_focus(page: Page, refused: Locator) -> None:
+    # The keyboard gets to it by Tab; a focus by script counts as one when the last input was a key.
+    page.keyboard.press("Shift")
+    refused.focus()
+    tells_why(page.get_by_role("tooltip"))
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+def test_clicking_it_changes_nothing(page: Page, refused: Locator) -> None:
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.method))
+    refused.click(force=True)
+    page.keyboard.press("Enter")
+    assert "PATCH" not in sent
+    expect(refused).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_digit_key_on_it_is_refused_in_its_row(page: Page, refused: Locator) -> None:
+    refused.focus()
+    page.keyboard.press("1")
+    alert = page.get_by_role("region", name="Inspector").get_by_role("alert")
+    expect(alert).to_contain_text("32")
