@@ -20,11 +20,12 @@ RUN pip install --no-cache-dir --no-index --find-links /wheels shardwright \
     && useradd --create-home --uid 1000 shardwright \
     && install -d -o shardwright -g shardwright /data
 USER shardwright
-# Relative paths given to the command line (plans, exported bundles) land on the volume.
+# The database is on the volume, and so is what relative paths on the command line name (plans, exported bundles).
+ENV SHARDWRIGHT_DATA=/data
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
-# Inside the container every interface; who may reach it is decided where the port is published.
+# Inside the container every interface, which takes a token in SHARDWRIGHT_TOKEN.
 CMD ["python", "-m", "backend", "--host", "0.0.0.0", "--port", "8000"]

@@ -8,13 +8,14 @@ PY   := $(VENV)/bin/python
 PIP  := $(PY) -m pip install -qq
 RUN_ENV := $(VENV)/run.stamp
 DEV_ENV := $(VENV)/dev.stamp
+TORCH_ENV := $(VENV)/torch.stamp
 NODE_ENV := frontend/node_modules/.package-lock.json
 NPM := npm --prefix frontend
 
 .PHONY: help run test test-full check fmt gen page bench clean
 
 help:
-	@echo "make run        serve on http://127.0.0.1:$(PORT)"
+	@echo "make run        serve on http://127.0.0.1:$(PORT); with TORCH=1, plans can be proved there"
 	@echo "make test       the quick tests"
 	@echo "make test-full  all tests, twenty times as many examples"
 	@echo "make check      format, lint, types, import contracts"
@@ -22,7 +23,7 @@ help:
 	@echo "make gen        OpenAPI description and the page's types from it"
 	@echo "make bench      benchmarks"
 
-run: $(RUN_ENV) page
+run: $(RUN_ENV) $(if $(TORCH),$(TORCH_ENV)) page
 	$(PY) -m backend --port $(PORT)
 
 test: $(DEV_ENV) page $(NODE_ENV)
@@ -66,6 +67,10 @@ $(PY):
 
 $(RUN_ENV): pyproject.toml | $(PY)
 	$(PIP) -e .
+	touch $@
+
+$(TORCH_ENV): $(RUN_ENV)
+	$(PIP) torch==2.13.0
 	touch $@
 
 # torch by itself and first: an exact version resolves to whatever build this machine is set up

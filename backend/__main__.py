@@ -6,6 +6,8 @@ import argparse
 import os
 
 import uvicorn
+from alembic.util import CommandError
+from sqlalchemy.exc import SQLAlchemyError
 
 from .app import create_app
 from .log import to_stderr
@@ -23,9 +25,16 @@ def main() -> None:
         settings = Settings.from_environment(os.environ, host=flags.host, port=flags.port, token=flags.token)
     except ValueError as error:
         parser.error(str(error))
+    try:
+        app = create_app(settings)
+    except (SQLAlchemyError, CommandError, ImportError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        parser.error(f"the database can't be opened: {reason}. See SHARDWRIGHT_DATA and SHARDWRIGHT_DATABASE.")
     to_stderr()
+    if settings.port:
+        print(f"Shardwright is on http://{_shown(settings.host)}:{settings.port} (Ctrl-C ends it)", flush=True)
     uvicorn.run(
-        create_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         # One parser wherever it runs; this one bounds the head of a request.
@@ -38,6 +47,10 @@ def main() -> None:
         limit_concurrency=200,
         h11_max_incomplete_event_size=32 << 10,
     )
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 if __name__ == "__main__":

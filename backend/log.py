@@ -68,11 +68,13 @@ class Requests:
                 raise
             answer = problem(500, "The server failed on this request; its log says more.", code="http.internal")
             await answer(scope, receive, watch)
-        fields = {
-            "method": scope["method"], "path": _template(scope), "status": status,
-            "ms": round((perf_counter() - start) * 1000, 2),
-        }  # fmt: skip
-        LOG.info("request", extra={"fields": fields})
+        finally:
+            # A stream that the client leaves is cancelled, and is a line too.
+            fields = {
+                "method": scope["method"], "path": _template(scope), "status": status,
+                "ms": round((perf_counter() - start) * 1000, 2),
+            }  # fmt: skip
+            LOG.info("request", extra={"fields": fields})
 
 
 def _template(scope: Scope) -> str:

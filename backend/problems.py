@@ -34,9 +34,8 @@ STATUS = {
 }
 # Codes of the framework's own errors.
 CODES = {
-    400: "http.invalid", 401: "http.token-required", 403: "http.forbidden", 404: "http.not-found",
-    405: "http.method", 406: "http.not-acceptable", 413: "http.too-large", 415: "http.media-type",
-    421: "http.host", 422: "http.invalid", 503: "http.unavailable",
+    400: "http.invalid", 401: "http.token-required", 404: "http.not-found", 405: "http.method",
+    413: "http.too-large", 421: "http.host", 422: "http.invalid", 503: "http.unavailable",
 }  # fmt: skip
 
 

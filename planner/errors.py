@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+from unicodedata import combining, east_asian_width
 
 Severity = Literal["error", "warning", "note"]
 
@@ -50,11 +51,35 @@ class Diagnostic:
         return f"{self.message} {self.hint}".strip()
 
 
-class PlannerError(Exception):
-    """Base of all errors that a user can cause; carries one `Diagnostic`."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text that somebody wrote something is wrong: characters `start … stop-1`, or the end."""
 
-    def __init__(self, code: str, message: str, hint: str = "", *, subject: str = "") -> None:
+    text: str
+    start: int
+    stop: int
+
+    def lines(self, width: int = 72) -> tuple[str, str]:
+        """Return the text and a line with carets under the place; what is far from it is left out."""
+        text = "".join(sign if sign.isprintable() else " " for sign in self.text)
+        first = max(0, self.start - width // 2) if len(text) > width else 0
+        shown = text[first : first + width]
+        before = ("…" if first else "") + text[first : self.start]
+        marked = max(1, min(self.stop, first + width) - self.start)
+        return (
+            ("…" if first else "") + shown + ("…" if first + width < len(text) else ""),
+            " " * sum(_columns(sign) for sign in before) + "^" * marked,
+        )
+
+
+class PlannerError(Exception):
+    """Base of all errors that a user can cause; carries one `Diagnostic`, and a `Place` if a text was read."""
+
+    def __init__(
+        self, code: str, message: str, hint: str = "", *, subject: str = "", place: Place | None = None
+    ) -> None:
         self.diagnostic = Diagnostic(code=code, message=message, hint=hint, subject=subject)
+        self.place = place
         super().__init__(str(self.diagnostic))
 
     @property
@@ -85,3 +110,8 @@ class ExportError(PlannerError):
 
 class ProofError(PlannerError):
     """A proof could not be run."""
+
+
+def _columns(sign: str) -> int:
+    """Return how many columns of a terminal a sign takes."""
+    return 0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1

@@ -113,11 +113,12 @@ def copy(plan_id: str, new: CopyName, desk: AppDesk) -> Response:
     return _add(desk, new.name or f"{stored.name[:190]} (copy)", desk.evaluated(stored).plan)
 
 
-@router.delete("/plans/{plan_id}", status_code=204)
-def remove(plan_id: str, desk: AppDesk) -> None:
+@router.delete("/plans/{plan_id}", status_code=204, response_class=Response)
+def remove(plan_id: str, desk: AppDesk) -> Response:
     """Delete a plan with its history."""
     desk.plan(plan_id)
     desk.plans.remove(plan_id)
+    return Response(status_code=204)
 
 
 @router.post("/plans/{plan_id}/what-if")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 
 Span = tuple[int, int]
 EVERYWHERE: Span = (0, 1 << 60)
 
 
-@cache
+@lru_cache(maxsize=65536)
 def span(target: str, name: str) -> Span | None:
     """Return the layers `start … stop-1` of the template `name` that `target` names; None if it names none.
 

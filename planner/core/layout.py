@@ -11,19 +11,15 @@ Invariants: an axis is used at most once; `Layout.parse(str(layout)) == layout`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import prod
 
 from ..errors import LayoutError
+from . import layout_text
 from .mesh import Axes, DeviceMesh
+from .scan import point
 
 REDUCE_OPS = ("sum", "max", "min")
-_NAMES = r"\s*[A-Za-z_]\w*(?:\s*·\s*[A-Za-z_]\w*)*\s*"
-_DIM = rf"(?:\s*-\s*|{_NAMES})"
-_LAYOUT = re.compile(
-    rf"\s*\[(?:(?P<dims>{_DIM}(?:,{_DIM})*)|\s*)\]\s*(?:\+(?P<sum>{_NAMES})|(?P<reduce>[a-z]+)\((?P<axes>{_NAMES})\)\s*)?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,10 @@ class Layout:
             object.__setattr__(self, "reduce", "sum")
         if self.reduce not in REDUCE_OPS:
             raise LayoutError(
-                "layout.reduce-op", f"{self.reduce!r} is not a reduction.", f"Use one of {', '.join(REDUCE_OPS)}."
+                "layout.reduce-op",
+                f"{self.reduce!r} is not a reduction.",
+                f"Use one of {', '.join(REDUCE_OPS)}.",
+                subject=self.reduce,
             )
         seen: dict[str, str] = {}
         for place, axes in [*((f"dim {i}", dim) for i, dim in enumerate(self.dims)), ("partial", self.partial)]:
@@ -68,16 +67,12 @@ class Layout:
 
     @staticmethod
     def parse(text: str) -> Layout:
-        """Read a layout as printed; see the module docstring."""
-        match = _LAYOUT.fullmatch(text)
-        if match is None:
-            raise LayoutError("layout.syntax", f"{text!r} is not a layout.", "Write e.g. [dp, tp·cp, -] +ep.")
-        dims = (
-            tuple(() if part.strip() == "-" else _axes(part) for part in match["dims"].split(","))
-            if match["dims"]
-            else ()
-        )
-        return Layout(dims, _axes(match["sum"] or match["axes"] or ""), match["reduce"] or "sum")
+        """Read a layout as printed; see the module docstring. `+` may stand for `·`."""
+        dims, partial, reduce = layout_text.read(text)
+        try:
+            return Layout(dims, partial, reduce)
+        except LayoutError as error:
+            raise point(error, text, occurrence=1 if error.code == "layout.axis-reused" else 0) from None
 
     def __str__(self) -> str:
         dims = ", ".join("·".join(axes) or "-" for axes in self.dims)
@@ -156,10 +151,6 @@ def uneven(subject: str, what: str, size: int, axes: Axes, count: int) -> Layout
         f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
         subject=subject,
     )
-
-
-def _axes(text: str) -> Axes:
-    return tuple(axis.strip() for axis in text.split("·")) if text else ()
 
 
 def _rename(axes: Axes, replaced: str, parts: Axes) -> Axes:

@@ -14,7 +14,8 @@ from functools import cache
 from itertools import product
 from math import prod
 
-from ..errors import LayoutError
+from ..errors import LayoutError, Place
+from .scan import point
 
 Axes = tuple[str, ...]
 
@@ -33,10 +34,18 @@ class DeviceMesh:
                     "mesh.axis-name", f"{name!r} is not a mesh axis name.", "Use letters, digits and _, as in tp0."
                 )
             if name in seen:
-                raise LayoutError("mesh.axis-repeated", f"The mesh names axis {name!r} twice.", "Name each axis once.")
+                raise LayoutError(
+                    "mesh.axis-repeated",
+                    f"The mesh names axis {name!r} twice.",
+                    "Name each axis once.",
+                    subject=name,
+                )
             if size < 1:
                 raise LayoutError(
-                    "mesh.axis-size", f"Mesh axis {name!r} has size {size}.", "Give a size of at least 1."
+                    "mesh.axis-size",
+                    f"Mesh axis {name!r} has size {size}.",
+                    "Give a size of at least 1.",
+                    subject=name,
                 )
             seen.add(name)
 
@@ -47,16 +56,26 @@ class DeviceMesh:
 
     @staticmethod
     def parse(text: str) -> DeviceMesh:
-        """Read `dp:2,tp:4` (also with `×` between the axes)."""
-        axes = []
+        """Read `dp:2,tp:4`; `=` may stand for `:`, and `×` for the comma."""
+        axes: list[tuple[str, int]] = []
+        at = 0
         for part in re.split(r"[,×]", text):
-            match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*:\s*(\d{1,9})\s*", part)
+            match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*[:=]\s*(\d{1,9})\s*", part)
             if match is None:
+                shown = part.strip()
+                start = at + len(part) - len(part.lstrip()) if shown else at
                 raise LayoutError(
-                    "mesh.syntax", f"{part.strip()!r} is not a mesh axis.", "Write name:size, e.g. dp:2,tp:4."
+                    "mesh.syntax",
+                    f"{shown!r} is not a mesh axis.",
+                    "Write name:size, e.g. dp:2,tp:4.",
+                    place=Place(text, start, start + max(1, len(shown))),
                 )
             axes.append((match[1], int(match[2])))
-        return DeviceMesh(tuple(axes))
+            at += len(part) + 1
+        try:
+            return DeviceMesh(tuple(axes))
+        except LayoutError as error:
+            raise point(error, text, occurrence=1 if error.code == "mesh.axis-repeated" else 0) from None
 
     def __str__(self) -> str:
         return ",".join(f"{name}:{size}" for name, size in self.axes)

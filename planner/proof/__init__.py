@@ -2,7 +2,7 @@
 
 The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of
 every parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported
-without sharding and run in one process. The collectives that ran are compared with the planned ones.
+without sharding and run in one process, in one microbatch. The collectives that ran are compared with the planned ones.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:
 
 def _unsharded(plan: Plan) -> Plan:
     decisions = replace(
-        plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", factors=(),
-        kept=(), parameters=(),
+        plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", microbatches=1,
+        factors=(), kept=(), parameters=(),
     )  # fmt: skip
     return Plan(graph=plan.graph, decisions=decisions)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from fastapi import FastAPI
@@ -12,11 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
+from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
 from backend.app import create_app
 from backend.openapi import text
@@ -24,7 +22,7 @@ from backend.openapi import text
 from .conftest import LOCAL, NEW_PLAN, Caller
 
 ROOT = Path(__file__).parents[2]
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 # A sixth of what a property is tried on: some 230 cases over all operations, and more than 4,000 in `make test-full`.
 EXAMPLES = settings(max_examples=max(8, settings().max_examples // 6), suppress_health_check=list(HealthCheck))
 THE_PLAN = "the-plan"
@@ -69,6 +67,16 @@ class World:
             case.headers["If-Match"] = f'"{self.desk.plans.get(self.state["id"]).version}"'
 
 
+@cache
+def validator(name: str, status: int, kind: str) -> Any:
+    """Return what checks an answer; schemathesis's own check stumbles over pairs (`prefixItems`)."""
+    method, path = name.split(" ")
+    spec = WORLD.app.openapi()
+    responses = spec["paths"][path][method.lower()]["responses"]
+    schema = responses.get(str(status), responses.get("default"))["content"][kind].get("schema", {})
+    return jsonschema_rs.Draft202012Validator({**schema, "components": spec["components"]})
+
+
 WORLD = World()
 OPERATIONS = {found.ok().label: found.ok() for found in WORLD.schema.get_all_operations()}
 
@@ -91,8 +99,11 @@ def test_no_request_makes_a_fault(name: str) -> None:
         WORLD.fill(case)
         answer = case.call(base_url=LOCAL, headers={"Host": "localhost"})
         case.validate_response(answer, checks=CHECKS)
+        (kind,) = answer.headers.get("content-type", [""])
         if answer.status_code >= 400:
-            assert answer.headers["content-type"] == ["application/problem+json"]
+            assert kind == "application/problem+json"
+        if kind.endswith("json"):
+            validator(name, answer.status_code, kind).validate(answer.json())
 
     check()
 
@@ -124,7 +135,9 @@ CHANGES = st.one_of(
             "name": st.sampled_from(["data_parallel", "megatron", "sequence_parallel", "zero3"]),
         }
     ),
-    st.fixed_dictionaries({"type": st.just("split_axis"), "axis": NAMES, "sizes": st.lists(SMALL, min_size=2, max_size=3)}),
+    st.fixed_dictionaries(
+        {"type": st.just("split_axis"), "axis": NAMES, "sizes": st.lists(SMALL, min_size=2, max_size=3)}
+    ),
     st.fixed_dictionaries({"type": st.just("batch"), "global_batch": SMALL, "seq": SMALL, "microbatches": SMALL}),
     st.fixed_dictionaries({"type": st.just("precision"), "name": st.sampled_from(["bf16", "fp32", "float64"])}),
     st.just({"type": "clear"}),

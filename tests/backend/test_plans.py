@@ -13,6 +13,7 @@ from backend.app import create_app
 from backend.settings import Settings
 from backend.store import HISTORY_STEPS
 from planner import Plan, compose
+from tests.cli.command import answer
 
 from .conftest import LOCAL, NEW_PLAN, Caller
 
@@ -69,6 +70,29 @@ def test_numbers_are_those_of_the_planner(client: Caller, name: str) -> None:
     ]
     assert state["view"]["mesh"] == [["dp", 2], ["tp", 4]]
     assert len(state["view"]["nodes"]) == len(compose.view(plan)[0].nodes)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_numbers_are_those_of_the_command_line(client: Caller, name: str) -> None:
+    presets, more = PRESETS[name]
+    options = [word for preset, axes in presets for word in ("--preset", f"{preset}:{axes['axis'][0]}")]
+    options += [word for key, value in more.items() for word in (f"--{key}", str(value))]
+    found = answer(
+        "evaluate", "llama-3-8b", "--cluster", "2x8-h100-sxm", "--mesh", "dp:2,tp:8", "--global-batch", "8", "--seq",
+        "8192", *options,
+    )  # fmt: skip
+    state = client.new(
+        model="llama-3-8b", cluster="2x8-h100-sxm", mesh=[{"name": "dp", "size": 2}, {"name": "tp", "size": 8}],
+        seq=8192, presets=[{"name": preset, "axes": axes} for preset, axes in presets], **more,
+    )  # fmt: skip
+    summary = state["summary"]
+    assert summary["step_time_s"] == found["step_time"]["seconds"]
+    assert summary["interval_s"] == found["step_time"]["interval"]
+    assert summary["memory_bytes"] == found["memory"]["bytes"]
+    assert {part["name"]: part["bytes"] for part in summary["memory_parts"]} == found["memory"]["parts"]
+    report = client.ok(client.get(f"/api/v1/plans/{state['id']}/report"))
+    assert report["collectives"] == found["collectives"]
+    assert report["step_time"] == found["costs"]["step_time"]
 
 
 def test_get_answers_what_post_did(client: Caller, state: dict[str, Any]) -> None:

@@ -1,6 +1,9 @@
 """Covers: backend.settings."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +59,16 @@ def test_refusals_say_the_remedy(environment: dict[str, str], message: str) -> N
 )
 def test_where_plans_are_kept(environment: dict[str, str], database: str) -> None:
     assert Settings.from_environment(environment).database_url == database
+
+
+@pytest.mark.parametrize("address", ["nonsense", "sqlite:////proc/none/plans.db", "postgresql+none://h/d"])
+def test_a_database_that_can_not_be_opened_is_one_sentence(address: str) -> None:
+    command = [sys.executable, "-m", "backend", "--port", "0"]
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(command, env={"SHARDWRIGHT_DATABASE": address}, cwd=root, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "the database can't be opened: " in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_secrets_are_not_printed() -> None:

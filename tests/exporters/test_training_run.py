@@ -42,12 +42,12 @@ def train_command(*options: str) -> list[str]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     """Losses of the unsharded model in one process."""
     folder = tmp_path_factory.mktemp("whole")
-    export(tiny_plan("whole:1", graph=tiny_graph("llama-biased")), folder / "bundle")
+    export(tiny_plan("whole:1", graph=tiny_graph()), folder / "bundle")
     return losses([sys.executable, *train_command()], folder / "bundle", folder / "poison")
 
 
 def four_ranks(mesh: str, *presets: tuple[str, str]) -> Plan:
-    return tiny_plan(mesh, *presets, graph=tiny_graph("llama-biased"))
+    return tiny_plan(mesh, *presets, graph=tiny_graph())
 
 
 PLANS = {

@@ -11,14 +11,13 @@ from planner.plan import Plan
 from planner.proof import Proof, prove_bundle
 from planner.proof.ranks import Ranks
 
-pytest.importorskip("torch")
-
 Prove = Callable[..., Proof]
 
 
 @pytest.fixture(scope="session")
 def ranks() -> Iterator[Callable[[int], Ranks]]:
     """Give the running group of a size."""
+    pytest.importorskip("torch")
     with ExitStack() as running:
         yield cache(lambda world: running.enter_context(Ranks(world, timeout=60.0)))
 

@@ -1233,11 +1233,8 @@ export interface components {
              * @default bf16
              */
             precision: string;
-            /**
-             * Presets
-             * @default []
-             */
-            presets: components["schemas"]["PresetUse"][];
+            /** Presets */
+            presets?: components["schemas"]["PresetUse"][];
             /** Seq */
             seq: number;
         };
@@ -1295,11 +1292,8 @@ export interface components {
          * @description Say where parameters are stored: further sharded over `axes`, or as `layout`.
          */
         ParameterChange: {
-            /**
-             * Axes
-             * @default []
-             */
-            axes: string[];
+            /** Axes */
+            axes?: string[];
             /** Layout */
             layout?: string | null;
             /**

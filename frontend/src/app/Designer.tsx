@@ -18,6 +18,7 @@ import { Panels } from "../views/panels/Panels";
 import classes from "./Designer.module.css";
 import { FindPalette, openFind } from "./FindPalette";
 import { useAxisToggle } from "./useAxisToggle";
+import { useInView } from "./useInView";
 import { useKeys } from "./useKeys";
 
 const SettingsModal = lazy(() => import("../views/designer/SettingsModal"));
@@ -35,6 +36,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const colours = useColours();
   const tree = useMemo(() => buildTree(view), [view]);
   const canvas = useRef<GraphHandle>(null);
+  const frame = useRef<HTMLElement>(null);
   const filter = useRef<HTMLInputElement>(null);
   const reach = useRef<Reach>({ kind: "all" });
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(openAtFirst(tree)));
@@ -95,6 +97,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   };
   const commands = commandsOf(document, shell);
   useKeys(commands);
+  useInView(canvas, frame, selected, tab);
 
   return (
     <div className={classes["designer"]}>
@@ -128,7 +131,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           max={480}
           onResize={setLeft}
         />
-        <main className={classes["canvas"]} aria-label="Graph">
+        <main ref={frame} className={classes["canvas"]} aria-label="Graph">
           <h1 className="visually-hidden">{plan.name}</h1>
           <GraphCanvas
             ref={canvas}
@@ -183,13 +186,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
         {settings && <SettingsModal onClose={() => setSettings(false)} />}
         {help && <HelpModal commands={commands} onClose={() => setHelp(false)} />}
       </Suspense>
-      <FindPalette
-        commands={commands}
-        onNode={(id) => {
-          document.select(id);
-          canvas.current?.center(id);
-        }}
-      />
+      <FindPalette commands={commands} onNode={document.select} />
     </div>
   );
 }

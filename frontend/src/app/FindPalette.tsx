@@ -48,6 +48,9 @@ export function FindPalette({
     <Spotlight
       actions={[operators, ...groups.filter((group) => group.actions.length > 0)]}
       attributes={{ content: { "aria-label": "Find" } }}
+      centered={false}
+      yOffset="10vh"
+      overlayProps={{ backgroundOpacity: 0.35, blur: 0 }}
       shortcut={null}
       limit={30}
       scrollable

@@ -53,7 +53,10 @@ export function Factors({ node, reach }: { node: NodeView; reach: Reach }) {
           focused={name === focused}
           onToggle={(axis) => {
             document.focusFactor(name);
-            document.edit(toggleAxis(node, choices, name, axis, reach));
+            // From the newest state: the next click may come before this is drawn.
+            const { nodes } = document.getState().view;
+            const now = nodes.find((other) => other.id === node.id) ?? node;
+            document.edit(toggleAxis(now, choices, name, axis, reach));
           }}
           onFocus={() => document.focusFactor(name)}
         />

@@ -12,9 +12,11 @@ export function GroupInspector({ group }: { group: GroupView }) {
   const tree = useMemo(() => buildTree(view), [view]);
   const inside = view.nodes.filter((node) => pathTo(tree, node.id).includes(group.id));
   const ids = new Set(inside.map((node) => node.id));
+  // Slices and the like move nothing between ranks.
   const badges = view.edges
     .filter((edge) => edge.readers.some((id) => ids.has(id)))
-    .flatMap((edge) => edge.badges);
+    .flatMap((edge) => edge.badges)
+    .filter((badge) => badge.wire_bytes > 0);
   const sum = (pick: (node: (typeof inside)[number]) => number) =>
     inside.reduce((total, node) => total + pick(node) * node.layers, 0);
   const children = tree.items.get(group.id)?.children ?? [];
@@ -22,7 +24,7 @@ export function GroupInspector({ group }: { group: GroupView }) {
     <>
       <header className={classes["head"]}>
         <div>
-          <h2 data-testid="inspected">{group.label}</h2>
+          <h2 data-testid="inspected">{group.total > 0 ? `Layers ${group.label}` : group.label}</h2>
           {group.class_name && <span className={classes["op"]}>{group.class_name}</span>}
         </div>
         <p className={`mono ${classes["target"]}`}>{group.path}</p>
@@ -41,9 +43,9 @@ export function GroupInspector({ group }: { group: GroupView }) {
           )}
           <dt>operators</dt>
           <dd>{formatInteger(inside.length)}</dd>
-          <dt>forward, all layers</dt>
+          <dt>forward of a microbatch</dt>
           <dd>{formatSeconds(sum((node) => node.forward_s))}</dd>
-          <dt>backward, all layers</dt>
+          <dt>backward of a microbatch</dt>
           <dd>{formatSeconds(sum((node) => node.backward_s))}</dd>
           <dt>collectives in a step</dt>
           <dd>{formatInteger(badges.reduce((total, badge) => total + badge.count, 0))}</dd>

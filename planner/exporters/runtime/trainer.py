@@ -59,11 +59,12 @@ def loss_of_step(
     """
     tokens, labels = batch
     total = torch.zeros((), device=mesh.device)
-    valid = count_targets(labels, ignore_index=-100)
+    # As Python numbers: fp32 would round the shares.
+    valid = max(count_targets(labels, ignore_index=-100).item(), 1.0)
     size = settings.sequences // settings.microbatches
     for start in range(0, settings.sequences, size):
         part = (tokens[start : start + size], labels[start : start + size])
-        share = float(count_targets(part[1], ignore_index=-100) / valid)
+        share = count_targets(part[1], ignore_index=-100).item() / valid
         with regathering() if settings.regather else nullcontext():
             loss = model(*local_batch(part, settings.inputs, mesh)) * share
         loss.backward()

@@ -57,15 +57,13 @@ export function BottomBar() {
         />
       </div>
       <Stat
-        label={over ? "over capacity" : `of ${formatBytes(summary.capacity_bytes)}`}
+        label={`${over ? "over its" : "of"} ${formatBytes(summary.capacity_bytes)}`}
         testid="memory"
         value={formatBytes(summary.memory_bytes)}
         before={previous?.memory_bytes}
         after={summary.memory_bytes}
         bad={over}
-        title={
-          over ? `capacity ${formatBytes(summary.capacity_bytes)}` : "memory of the fullest device"
-        }
+        title="memory of the fullest device"
       />
       <div className={classes["memory"]}>
         <StackedBar

@@ -4,6 +4,7 @@ import { Icon } from "../../ui/icons";
 import { usePlan } from "../../ui/PlanContext";
 import { Loading } from "../../ui/states";
 import classes from "./panels.module.css";
+import { useProof } from "./useProof";
 
 const Code = lazy(() => import("./Code"));
 const Communication = lazy(() => import("./Communication"));
@@ -25,6 +26,8 @@ export function Panels({
   dark: boolean;
   onTab(tab: string | null): void;
 }) {
+  // Here and not in its tab, so that a proof goes on when another tab is looked at.
+  const proof = useProof(usePlan((state) => state.plan.id));
   const findings = usePlan((state) => state.plan.summary.diagnostics);
   const worst = findings.some(({ severity }) => severity !== "note");
   return (
@@ -71,7 +74,7 @@ export function Panels({
               <Code />
             </Tabs.Panel>
             <Tabs.Panel value="prove">
-              <Prove />
+              <Prove proof={proof} />
             </Tabs.Panel>
             <Tabs.Panel value="diagnostics">
               <Diagnostics />

@@ -1,59 +1,17 @@
 import { Button, Progress } from "@mantine/core";
-import { useEffect, useState } from "react";
-import { api, problemOf } from "../../api/client";
-import type { Job, Problem, Proof } from "../../api/types";
+import type { Job, Proof } from "../../api/types";
 import { Icon } from "../../ui/icons";
 import { usePlan, useRegistry } from "../../ui/PlanContext";
 import { ScrollRegion } from "../../ui/ScrollRegion";
 import { Empty, ProblemNote } from "../../ui/states";
 import classes from "./panels.module.css";
-
-const OVER: readonly string[] = ["done", "failed", "cancelled"];
+import type { ProofRun } from "./useProof";
 
 /** Runs the exported code on ranks and compares every gradient with the unsharded model's. */
-export default function Prove() {
-  const { id, version } = usePlan((state) => state.plan);
+export default function Prove({ proof }: { proof: ProofRun }) {
+  const { job, problem, running, start, cancel } = proof;
+  const version = usePlan((state) => state.plan.version);
   const { torch } = useRegistry();
-  const [job, setJob] = useState<Job | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const running = job !== null && !OVER.includes(job.state);
-  const watched = running ? job.id : null;
-
-  useEffect(() => {
-    if (!watched) return;
-    const events = new EventSource(api.jobEventsAddress(watched));
-    const take = (event: MessageEvent<string>) => {
-      const next = JSON.parse(event.data) as Job;
-      setJob(next);
-      if (OVER.includes(next.state)) events.close();
-    };
-    events.onmessage = take;
-    events.addEventListener("job", take);
-    // A stream that breaks off: ask once how it ended.
-    events.onerror = () => {
-      events.close();
-      api.job(watched).then(setJob, (error: unknown) => setProblem(problemOf(error)));
-    };
-    return () => events.close();
-  }, [watched]);
-
-  async function start() {
-    setProblem(null);
-    setJob(null);
-    try {
-      setJob(await api.prove(id));
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-  }
-  async function cancel() {
-    if (!job) return;
-    try {
-      setJob(await api.cancelJob(job.id));
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-  }
 
   if (!torch) {
     return (
@@ -84,7 +42,7 @@ export default function Prove() {
             and every gradient on every rank to the unsharded model in float64.
           </p>
         )}
-        {running && (
+        {job && running && (
           <div className={classes["progress"]}>
             <Progress
               value={job.progress * 100}

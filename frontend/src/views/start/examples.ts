@@ -102,7 +102,7 @@ export const EXAMPLES: Example[] = [
   },
   {
     title: "Llama tiny on 4 × A100",
-    text: "Two small layers: quick to read, export and prove.",
+    text: "Four small layers: quick to read, export and prove.",
     plan: {
       name: "Llama tiny",
       model: "llama-tiny",

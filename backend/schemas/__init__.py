@@ -1,0 +1,104 @@
+"""What goes over HTTP: the shapes of requests and answers, and nothing else.
+
+Answers carry the planner's own dataclasses where it has them (`PlanView`, `Report`, `Choice`, `Diagnostic`), so that
+the OpenAPI names are the planner's. Requests are closed: an unknown key is refused, and every text, list and number has
+a bound.
+"""
+
+from __future__ import annotations
+
+from .bounds import MeshAxis
+from .changes import (
+    BatchChange,
+    Change,
+    Changes,
+    ClearChange,
+    FactorChange,
+    KeepChange,
+    MeshChange,
+    ParameterChange,
+    PrecisionChange,
+    PresetChange,
+    SplitAxisChange,
+)
+from .plans import (
+    Code,
+    CodeFile,
+    Decision,
+    Effect,
+    FactorDecision,
+    Figure,
+    KeepDecision,
+    MemoryPart,
+    ModelRef,
+    ParameterDecision,
+    PlanState,
+    PlanSummary,
+    Summary,
+)
+from .requests import (
+    CopyName,
+    Edit,
+    ImportedPlan,
+    NewModel,
+    NewName,
+    NewPlan,
+    PresetUse,
+    ProofRequest,
+    RedistributionRequest,
+    Trial,
+)
+from .results import Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep
+from .tables import Cluster, DeviceEntry, Entry, Health, Model, PresetEntry, Problem, Registry
+
+__all__ = [
+    "BatchChange",
+    "Change",
+    "Changes",
+    "ClearChange",
+    "Cluster",
+    "Code",
+    "CodeFile",
+    "CopyName",
+    "Decision",
+    "DeviceEntry",
+    "Edit",
+    "Effect",
+    "Entry",
+    "FactorChange",
+    "FactorDecision",
+    "Figure",
+    "Health",
+    "ImportedPlan",
+    "Job",
+    "KeepChange",
+    "KeepDecision",
+    "MemoryPart",
+    "MeshAxis",
+    "MeshChange",
+    "Model",
+    "ModelRef",
+    "NewModel",
+    "NewName",
+    "NewPlan",
+    "ParameterChange",
+    "ParameterDecision",
+    "PlanState",
+    "PlanSummary",
+    "PrecisionChange",
+    "PresetChange",
+    "PresetEntry",
+    "PresetUse",
+    "Problem",
+    "Proof",
+    "ProofMesh",
+    "ProofRequest",
+    "ProofRow",
+    "RedistributionAnswer",
+    "RedistributionRequest",
+    "RedistributionStep",
+    "Registry",
+    "SplitAxisChange",
+    "Summary",
+    "Trial",
+]

@@ -1,0 +1,98 @@
+"""The changes that an edit is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .bounds import AxisNames, Closed, Count, MeshAxes, Target, Word
+
+
+class FactorChange(Closed):
+    """Shard a factor of the operators that `target` names; `axes` null forgets the decision."""
+
+    type: Literal["factor"]
+    target: Target
+    factor: Word
+    axes: AxisNames | None
+
+
+class KeepChange(Closed):
+    """Keep results Partial over an axis; `carriers` are operand positions, one a term."""
+
+    type: Literal["keep"]
+    target: Target
+    axis: Word
+    carriers: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)]
+
+
+class ParameterChange(Closed):
+    """Say where parameters are stored: further sharded over `axes`, or as `layout`."""
+
+    type: Literal["parameter"]
+    target: Target
+    axes: AxisNames = Field(default_factory=list)
+    layout: Annotated[str, Field(max_length=2000)] | None = None
+    regather: bool = False
+
+
+class PresetChange(Closed):
+    """Add a preset."""
+
+    type: Literal["preset"]
+    name: Word
+    axes: Annotated[dict[Word, AxisNames], Field(max_length=8)]
+
+
+class MeshChange(Closed):
+    """Move to another cluster and mesh."""
+
+    type: Literal["mesh"]
+    cluster: Word
+    axes: MeshAxes
+
+
+class SplitAxisChange(Closed):
+    """Cut a mesh axis into several."""
+
+    type: Literal["split_axis"]
+    axis: Word
+    sizes: Annotated[list[Count], Field(min_length=2, max_length=8)]
+
+
+class BatchChange(Closed):
+    """Change sequences per step, tokens per sequence and microbatches."""
+
+    type: Literal["batch"]
+    global_batch: Count
+    seq: Count
+    microbatches: Count
+
+
+class PrecisionChange(Closed):
+    """Change the precision."""
+
+    type: Literal["precision"]
+    name: Word
+
+
+class ClearChange(Closed):
+    """Forget all decisions on sharding."""
+
+    type: Literal["clear"]
+
+
+Change = Annotated[
+    FactorChange
+    | KeepChange
+    | ParameterChange
+    | PresetChange
+    | MeshChange
+    | SplitAxisChange
+    | BatchChange
+    | PrecisionChange
+    | ClearChange,
+    Field(discriminator="type"),
+]
+Changes = Annotated[list[Change], Field(min_length=1, max_length=200)]

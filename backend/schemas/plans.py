@@ -1,0 +1,144 @@
+"""Answers on plans."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from planner.core.view import PlanView
+from planner.errors import Diagnostic
+
+
+class ModelRef(BaseModel):
+    """The model of a plan."""
+
+    id: str
+    name: str
+
+
+class FactorDecision(BaseModel):
+    """A decision on a factor."""
+
+    type: Literal["factor"]
+    target: str
+    factor: str
+    axes: list[str]
+
+
+class KeepDecision(BaseModel):
+    """A decision to keep results Partial."""
+
+    type: Literal["keep"]
+    target: str
+    axis: str
+    carriers: list[int]
+
+
+class ParameterDecision(BaseModel):
+    """A decision on where parameters are stored."""
+
+    type: Literal["parameter"]
+    target: str
+    axes: list[str]
+    layout: str | None
+    regather: bool
+
+
+Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision, Field(discriminator="type")]
+
+
+class MemoryPart(BaseModel):
+    """A part of a device's memory."""
+
+    name: str
+    bytes: float
+
+
+class Summary(BaseModel):
+    """The numbers of a plan at a glance; each opens in the report.
+
+    `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+    `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
+    compute all of this.
+    """
+
+    step_time_s: float
+    interval_s: tuple[float, float]
+    compute_s: float
+    communication_s: float
+    optimizer_s: float
+    memory_bytes: float
+    capacity_bytes: float
+    memory_parts: list[MemoryPart]
+    mfu: float
+    tokens_per_second: float
+    flops: float
+    collectives: int
+    diagnostics: list[Diagnostic]
+    evaluated_ms: float
+
+
+class PlanState(BaseModel):
+    """A plan with its graph and numbers; `undo` and `redo` are the labels of the edits that these would take."""
+
+    id: str
+    name: str
+    version: int
+    undo: str | None
+    redo: str | None
+    cluster: str
+    global_batch: int
+    seq: int
+    microbatches: int
+    precision: str
+    model: ModelRef
+    decisions: list[Decision]
+    view: PlanView
+    summary: Summary
+
+
+class PlanSummary(BaseModel):
+    """A plan in the list of plans; `updated` is an ISO time in UTC."""
+
+    id: str
+    name: str
+    model: str
+    mesh: list[tuple[str, int]]
+    cluster: str
+    version: int
+    updated: str
+    step_time_s: float
+    memory_bytes: float
+    capacity_bytes: float
+
+
+class Effect(BaseModel):
+    """What changes would do."""
+
+    step_time_s: float
+    memory_bytes: float
+    step_time_delta_s: float
+    memory_delta_bytes: float
+    collectives_delta: int
+    diagnostics: list[Diagnostic]
+
+
+class Figure(BaseModel):
+    """A Plotly figure without a theme."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+
+
+class CodeFile(BaseModel):
+    """A file of the exported code."""
+
+    path: str
+    text: str
+
+
+class Code(BaseModel):
+    """The exported code."""
+
+    files: list[CodeFile]

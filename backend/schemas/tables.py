@@ -1,0 +1,81 @@
+"""Answers on what there is, and what every error looks like."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457), with a stable code and the remedy."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str
+    subject: str
+
+
+class Health(BaseModel):
+    """The answer of a server that is up."""
+
+    status: Literal["ok"]
+    version: str
+    database: Literal["ok"]
+
+
+class Entry(BaseModel):
+    """An entry of one of the planner's tables."""
+
+    name: str
+    summary: str
+
+
+class PresetEntry(Entry):
+    """A preset, with the names of its open axes."""
+
+    axes: list[str]
+
+
+class DeviceEntry(Entry):
+    """A device type."""
+
+    memory_bytes: float
+    node_devices: int
+
+
+class Registry(BaseModel):
+    """What this installation knows: the planner's tables, for menus and help."""
+
+    version: str
+    torch: bool
+    operators: list[Entry]
+    collectives: list[Entry]
+    presets: list[PresetEntry]
+    devices: list[DeviceEntry]
+    precisions: list[str]
+    exporters: list[Entry]
+
+
+class Model(BaseModel):
+    """A model; `id` is its name if it comes along, else `sha256-` and the digest of its content."""
+
+    id: str
+    name: str
+    architecture: str
+    layers: int
+    hidden: int
+    parameters: int
+    builtin: bool
+
+
+class Cluster(BaseModel):
+    """A cluster: nodes × devices per node - device."""
+
+    name: str
+    devices: int
+    device: str
+    memory_bytes: float

@@ -1,0 +1,10 @@
+"""Pretend ranks in one process: what every rank holds of a tensor, and what a redistribution does to it."""
+
+from __future__ import annotations
+
+from .run import State, run
+from .slices import MAX_RANKS, SliceMap, assemble, mismatch, scatter, slice_map, slices
+
+__all__ = [
+    "MAX_RANKS", "SliceMap", "State", "assemble", "mismatch", "run", "scatter", "slice_map", "slices",
+]  # fmt: skip
