@@ -86,7 +86,7 @@ def test_nothing_decided_means_no_communication(page: Page, rest: Rest) -> None:
     expect(page.get_by_role("region", name="Inspector")).to_contain_text("Nothing is decided")
     expect(designer.tab("communication")).to_contain_text("No communication")
     # 8 B parameters with optimizer state do not fit one device: said as a number and as a finding.
-    expect(page.get_by_text("over capacity", exact=True)).to_be_visible()
+    expect(page.get_by_text("over its 80.0 GB", exact=True)).to_be_visible()
     expect(designer.tab("diagnostics").get_by_role("listitem").first).to_contain_text("346.1 GB of its 80.0 GB")
 
 
