@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, Response, expect
 
 from tests.backend.server import Server
 
-from .units import in_bytes, in_seconds
+from .units import in_memory, in_seconds
 
 State = dict[str, Any]
 MEGATRON: dict[str, Any] = {
@@ -112,7 +112,7 @@ class Designer:
         """Check that the page shows the numbers of a state."""
         summary = state["summary"]
         expect(self.step_time).to_have_text(in_seconds(summary["step_time_s"]))
-        expect(self.memory).to_have_text(in_bytes(summary["memory_bytes"]))
+        expect(self.memory).to_have_text(in_memory(summary["memory_bytes"]))
 
     # ---------------------------------------------------------------- what the server knows
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.cli.command import answer
 
 from .designer import Designer, Rest
-from .units import in_bytes, in_seconds
+from .units import in_bytes, in_memory, in_seconds
 
 DP, ZERO, TP, SP = ("data_parallel", "dp"), ("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp")
 TITLES = {
@@ -63,7 +63,7 @@ def same_as_rest(told: dict[str, Any], designer: Designer) -> None:
 def same_as_page(told: dict[str, Any], designer: Designer) -> None:
     """Check that what a person reads in the page is what the command line answers."""
     expect(designer.step_time).to_have_text(in_seconds(told["step_time"]["seconds"]))
-    expect(designer.memory).to_have_text(in_bytes(told["memory"]["bytes"]))
+    expect(designer.memory).to_have_text(in_memory(told["memory"]["bytes"]))
     expect(designer.page.get_by_test_id("mfu")).to_have_text(f"{told['mfu']:.1%}")
     rows = designer.tab("communication").locator("tbody tr")
     expect(rows).to_have_count(len(told["collectives"]))

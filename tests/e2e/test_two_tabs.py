@@ -1,4 +1,4 @@
-"""Must show 4, second part: two people at one plan, a server that dies: nothing that was accepted or asked for is lost."""
+"""Must show 4, second part: two people at one plan, and a server that dies; nothing is lost."""
 
 from __future__ import annotations
 

@@ -10,6 +10,13 @@ def in_bytes(value: float) -> str:
     return f"{value:.{min(unit, 1)}f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[unit]}"
 
 
+def in_memory(value: float) -> str:
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(value) >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} B"
+
+
 def in_seconds(value: float) -> str:
     if abs(value) < 1e-12:
         return "0 s"

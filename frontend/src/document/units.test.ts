@@ -1,9 +1,18 @@
 import { expect, it } from "vitest";
-import { formatBytes, formatChange, formatCount, formatSeconds, formatValue } from "./units";
+import {
+  formatBytes,
+  formatChange,
+  formatCount,
+  formatMemory,
+  formatSeconds,
+  formatValue,
+} from "./units";
 
 it.each([
   [formatBytes(0), "0 B"],
   [formatBytes(8 * 2 ** 20), "8.0 MiB"],
+  [formatMemory(80e9), "80.0 GB"],
+  [formatMemory(704.6e6), "704.6 MB"],
   [formatSeconds(0.2817), "281.70 ms"],
   [formatSeconds(-3e-18), "0 s"],
   [formatSeconds(1.3e-4), "130.0 µs"],

@@ -18,6 +18,15 @@ export function formatBytes(value: number): string {
   return `${unit === 0 ? left.toFixed(0) : left.toFixed(1)} ${BYTES[unit]}`;
 }
 
+/** Memory of devices, in the decimal units that makers give it in; tensors are in binary ones. */
+export function formatMemory(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${(value / 1e9).toFixed(1)} GB`;
+  if (size >= 1e6) return `${(value / 1e6).toFixed(1)} MB`;
+  if (size >= 1e3) return `${(value / 1e3).toFixed(1)} kB`;
+  return `${value.toFixed(0)} B`;
+}
+
 export function formatSeconds(value: number): string {
   const seconds = settled(value);
   const size = Math.abs(seconds);

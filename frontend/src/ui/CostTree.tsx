@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { CostItem } from "../api/types";
-import { formatValue } from "../document/units";
+import { formatMemory, formatValue } from "../document/units";
 import classes from "./CostTree.module.css";
 import { Icon } from "./icons";
 
@@ -10,6 +10,7 @@ export function CostTree({
   total,
   open = 0,
   label,
+  memory,
 }: {
   items: readonly CostItem[];
   /** What shares are of; by default no shares are shown. */
@@ -17,11 +18,19 @@ export function CostTree({
   /** Levels that are open at first. */
   open?: number;
   label: string;
+  /** Its bytes are memory of a device, not of a tensor. */
+  memory?: boolean;
 }) {
   return (
     <ul className={classes["tree"]} aria-label={label}>
       {items.map((item, position) => (
-        <Branch key={`${item.name}/${position}`} item={item} total={total} open={open} />
+        <Branch
+          key={`${item.name}/${position}`}
+          item={item}
+          total={total}
+          open={open}
+          memory={memory === true}
+        />
       ))}
     </ul>
   );
@@ -31,10 +40,12 @@ function Branch({
   item,
   total,
   open,
+  memory,
 }: {
   item: CostItem;
   total: number | undefined;
   open: number;
+  memory: boolean;
 }) {
   const [isOpen, setOpen] = useState(open > 0);
   const share = total && item.unit !== "" ? item.value / total : 0;
@@ -56,13 +67,23 @@ function Branch({
             <i style={{ width: `${Math.max(0, Math.min(1, share)) * 100}%` }} />
           </span>
         )}
-        <span className={classes["value"]}>{formatValue(item.value, item.unit)}</span>
+        <span className={classes["value"]}>
+          {memory && item.unit === "B"
+            ? formatMemory(item.value)
+            : formatValue(item.value, item.unit)}
+        </span>
       </button>
       {isOpen && (
         <>
           {item.formula && <p className={classes["formula"]}>= {item.formula}</p>}
           {item.children.length > 0 && (
-            <CostTree items={item.children} total={total} open={open - 1} label={item.name} />
+            <CostTree
+              items={item.children}
+              total={total}
+              open={open - 1}
+              label={item.name}
+              memory={memory}
+            />
           )}
         </>
       )}

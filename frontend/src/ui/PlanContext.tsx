@@ -30,8 +30,14 @@ export function PlanProvider({
       document,
       registry,
       fetchReport(key, id) {
-        if (last?.key !== key) last = { key, report: api.report(id) };
-        return last.report;
+        if (last?.key === key) return last.report;
+        const asked = { key, report: api.report(id) };
+        last = asked;
+        // A failure is not kept: who asks again asks the server.
+        asked.report.catch(() => {
+          if (last === asked) last = undefined;
+        });
+        return asked.report;
       },
     };
   }, [document, registry]);

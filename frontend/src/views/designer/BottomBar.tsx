@@ -1,8 +1,8 @@
 import type { Summary } from "../../api/types";
 import {
-  formatBytes,
   formatChange,
   formatCount,
+  formatMemory,
   formatPercent,
   formatSeconds,
 } from "../../document/units";
@@ -57,9 +57,9 @@ export function BottomBar() {
         />
       </div>
       <Stat
-        label={`${over ? "over its" : "of"} ${formatBytes(summary.capacity_bytes)}`}
+        label={`${over ? "over its" : "of"} ${formatMemory(summary.capacity_bytes)}`}
         testid="memory"
-        value={formatBytes(summary.memory_bytes)}
+        value={formatMemory(summary.memory_bytes)}
         before={previous?.memory_bytes}
         after={summary.memory_bytes}
         bad={over}
@@ -67,12 +67,12 @@ export function BottomBar() {
       />
       <div className={classes["memory"]}>
         <StackedBar
-          label={`Memory of ${formatBytes(summary.capacity_bytes)}`}
+          label={`Memory of ${formatMemory(summary.capacity_bytes)}`}
           limit={summary.capacity_bytes}
           parts={summary.memory_parts.map(({ name, bytes }, position) => ({
             name,
             value: bytes,
-            text: formatBytes(bytes),
+            text: formatMemory(bytes),
             colour: MEMORY_COLOURS[position % MEMORY_COLOURS.length] ?? "#808a98",
           }))}
         />
@@ -140,7 +140,7 @@ function announcement(before: Summary, after: Summary): string {
   return (
     `Step time ${formatSeconds(after.step_time_s)} ` +
     `${formatChange(before.step_time_s, after.step_time_s) || "unchanged"}, ` +
-    `memory ${formatBytes(after.memory_bytes)} ` +
+    `memory ${formatMemory(after.memory_bytes)} ` +
     `${formatChange(before.memory_bytes, after.memory_bytes) || "unchanged"}${over}.`
   );
 }

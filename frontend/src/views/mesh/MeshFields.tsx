@@ -1,7 +1,7 @@
 import { ActionIcon, Button, NumberInput, Select, TextInput } from "@mantine/core";
 import type { DeviceEntry, MeshAxis } from "../../api/types";
 import { type ClusterParts, deviceCount, meshFault, product } from "../../document/mesh";
-import { formatBytes, formatInteger } from "../../document/units";
+import { formatInteger, formatMemory } from "../../document/units";
 import { axisColours } from "../../ui/colour";
 import { Icon } from "../../ui/icons";
 import classes from "./MeshFields.module.css";
@@ -62,7 +62,7 @@ export function MeshFields({
           className={classes["device"]}
           data={devices.map(({ name, memory_bytes }) => ({
             value: name,
-            label: `${name} · ${formatBytes(memory_bytes)}`,
+            label: `${name} · ${formatMemory(memory_bytes)}`,
           }))}
           value={cluster.device}
           onChange={(value) => value && onCluster({ ...cluster, device: value })}

@@ -1,4 +1,4 @@
-import { formatBytes, formatSeconds } from "../../document/units";
+import { formatMemory, formatSeconds } from "../../document/units";
 import { CostTree } from "../../ui/CostTree";
 import { useReport } from "../../ui/PlanContext";
 import { Loading, ProblemNote } from "../../ui/states";
@@ -20,9 +20,9 @@ export default function Costs() {
       </section>
       <section aria-label="Memory">
         <p className={classes["caption"]}>
-          On the fullest device, which has {formatBytes(capacity_bytes)}.
+          On the fullest device, which has {formatMemory(capacity_bytes)}.
         </p>
-        <CostTree items={[memory]} total={memory.value} open={1} label="Memory" />
+        <CostTree items={[memory]} total={memory.value} open={1} label="Memory" memory />
       </section>
     </div>
   );

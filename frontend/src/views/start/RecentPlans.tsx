@@ -2,7 +2,7 @@ import { ActionIcon, Button, Menu, Modal, TextInput, Tooltip } from "@mantine/co
 import { useState } from "react";
 import { api, problemOf } from "../../api/client";
 import type { PlanSummary, Problem } from "../../api/types";
-import { formatBytes, formatSeconds } from "../../document/units";
+import { formatMemory, formatSeconds } from "../../document/units";
 import { AxisChip } from "../../ui/AxisChip";
 import { axisColours } from "../../ui/colour";
 import { Icon } from "../../ui/icons";
@@ -113,7 +113,7 @@ function Row({
       <td className={classes["number"]}>{formatSeconds(plan.step_time_s)}</td>
       <td className={`${classes["number"]} ${over ? classes["over"] : ""}`}>
         {over && <span className="visually-hidden">over capacity: </span>}
-        {formatBytes(plan.memory_bytes)}
+        {formatMemory(plan.memory_bytes)}
       </td>
       <td title={plan.updated}>{ago(plan.updated)}</td>
       <td>

@@ -1,0 +1,144 @@
+"""The start page: models of one's own, recent plans, and clear words for what can't be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .conftest import Faults
+from .designer import Designer, Rest
+
+CONFIG = json.dumps({
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024,
+    "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 1000,
+    "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+})  # fmt: skip
+DROP = """([zone, name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name, { type: "application/json" }));
+  for (const type of ["dragover", "drop"])
+    zone.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: files }));
+}"""
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    zone = page.locator("[data-over]").element_handle()
+    page.evaluate(DROP, [zone, name, text])
+
+
+def paste(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Or paste it").fill(text)
+    page.get_by_role("button", name="Import").click()
+
+
+def test_a_pasted_config_becomes_a_plan(page: Page, rest: Rest) -> None:
+    page.goto("/")
+    paste(page, CONFIG)
+    expect(page.get_by_text("The model is in the list of the form")).to_be_visible()
+    form = page.get_by_role("form", name="New plan")
+    expect(form.get_by_role("combobox", name="Model")).to_have_value(re.compile("3 layers"))
+    form.get_by_role("button", name="Megatron tensor parallel over tp").click()
+    form.get_by_role("button", name="Create").click()
+    designer = Designer.on(page, rest)
+    assert designer.node("q_proj")["layers"] == 3
+    designer.shows(designer.state())
+
+
+def test_a_dropped_config_is_read_under_its_name(page: Page) -> None:
+    page.goto("/")
+    drop(page, "my-llama.json", CONFIG)
+    form = page.get_by_role("form", name="New plan")
+    expect(form.get_by_role("combobox", name="Model")).to_have_value(re.compile("my-llama .*3 layers"))
+
+
+BAD = {
+    "not json at all": "JSON",
+    "[1, 2]": "config.json",
+    CONFIG.replace("Llama", "Gpt9"): "Gpt9",
+    CONFIG.replace('"hidden_size": 512', '"hidden_size": -512'): "hidden_size",
+    '{"format": "shardwright-plan"}': "plan",
+}
+
+
+@pytest.mark.parametrize("way", [paste, lambda page, text: drop(page, "config.json", text)], ids=["paste", "drop"])
+def test_a_bad_file_gets_one_clear_sentence(page: Page, faults: Faults, way: Callable[[Page, str], None]) -> None:
+    faults.allow("status of 4(00|13|22)")
+    page.goto("/")
+    said = page.get_by_role("region", name="Your own").get_by_role("alert")
+    for text, wanted in BAD.items():
+        way(page, text)
+        expect(said).to_contain_text(wanted)
+        sentence = said.locator("p").first.inner_text()
+        assert len(sentence) < 250, sentence
+        assert "\n" not in sentence
+        assert not re.search("Traceback|Exception|Error:|None", said.inner_text())
+    # And the page goes on: a good one is taken afterwards.
+    way(page, CONFIG)
+    expect(page.get_by_text("The model is in the list of the form")).to_be_visible()
+    expect(said).to_have_count(0)
+
+
+def test_rename_copy_and_delete(page: Page, rest: Rest) -> None:
+    plan_id = rest.new_plan(name="Mine")["id"]
+    page.goto("/")
+    row = page.get_by_test_id(f"plan:{plan_id}")
+    row.get_by_role("button", name="More for Mine").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_role("dialog").get_by_role("textbox", name="Name").fill("Yours")
+    page.keyboard.press("Enter")
+    expect(row).to_contain_text("Yours")
+
+    row.get_by_role("button", name="Copy Yours").click()
+    copied = page.get_by_role("row", name="Yours (copy)")
+    expect(copied).to_be_visible()
+    copied.get_by_role("button", name="More for Yours (copy)").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(copied).to_have_count(0)
+    expect(row).to_be_visible()
+
+    row.get_by_role("link", name="Yours", exact=True).click()
+    designer = Designer.on(page, rest)
+    page.get_by_test_id("plan-name").click()
+    page.get_by_role("textbox", name="Name of the plan").fill("Ours")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("plan-name")).to_have_text("Ours")
+    assert designer.state()["name"] == "Ours"
+
+
+def test_the_theme_stays(page: Page) -> None:
+    page.goto("/")
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-mantine-color-scheme", "light")
+    page.get_by_role("button", name="Dark theme").click()
+    expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
+    page.reload()
+    expect(root).to_have_attribute("data-mantine-color-scheme", "dark")
+    expect(page.get_by_role("button", name="Light theme")).to_be_visible()
+
+
+def test_an_unknown_plan_says_so(page: Page, faults: Faults) -> None:
+    faults.allow("status of 404")
+    page.goto("/plans/nothing-here")
+    expect(page.get_by_role("heading", name="This plan can't be opened")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("no plan with this id")
+    page.get_by_role("button", name="To the start page").click()
+    expect(page.get_by_role("heading", name="Recent plans")).to_be_visible()
+
+
+def test_405b_opens_folded(page: Page, rest: Rest) -> None:
+    """Must show 5. Two seconds where nothing else runs (`make bench`); here the machine may be loaded."""
+    page.goto("/")
+    card = page.get_by_test_id("example:llama-3.1-405b")
+    expect(card).to_be_enabled()
+    page.evaluate("() => { window.__from = performance.now(); }")
+    card.click()
+    Designer.on(page, rest)
+    page.evaluate("() => window.__graph.settled()")
+    milliseconds = page.evaluate("() => performance.now() - window.__from")
+    assert page.get_by_role("treeitem").filter(has_text="×126").count() == 1
+    assert milliseconds < 6000, milliseconds
