@@ -36,7 +36,8 @@ class Server:
         data.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "backend", "--port", str(self.port)], stderr=log, stdout=subprocess.DEVNULL, cwd=data,
+                [sys.executable, "-m", "backend", "--port", str(self.port)], cwd=data,
+                stderr=log, stdout=subprocess.DEVNULL,
                 env={**os.environ, "SHARDWRIGHT_DATA": str(data), "PYTHONPATH": str(ROOT), **environment},
             )  # fmt: skip
 
