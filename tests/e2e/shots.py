@@ -21,10 +21,7 @@ from .chromium import FLAGS, find_chromium
 from .designer import TINY, Designer, Rest
 
 ALL, SHOWN = ROOT / "build" / "shots", ROOT / "docs" / "screenshots"
-DOCUMENTED = {
-    "designer-light-1440": "designer", "designer-dark-1440": "designer-dark", "start-light-1440": "start",
-    "communication-light-1440": "communication", "proof-light-1440": "proof",
-}  # fmt: skip
+DOCUMENTED = {"designer-light-1440": "designer", "designer-dark-1440": "designer-dark", "start-light-1440": "start"}
 HEIGHTS = {1440: 900, 1024: 768}
 LARGE = {
     "model": "llama-3-70b", "name": "Llama-3 70B, ZeRO-3 × tensor", "cluster": "8x8-h100-sxm", "global_batch": 64,
