@@ -43,6 +43,7 @@ from .importers import load_model, load_source
 from .importers import shrunk as shrunk_graph
 from .plan import Plan
 from .redistribution import distribute, plan_redistribution
+from .surfaces import read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
@@ -156,6 +157,8 @@ def redistribute(
 
     Parameters
     ----------
+    source, target
+        Layouts, or texts as `planner.surfaces` reads them: `[dp, tp]`, `Shard(0), Shard(1)`, `P('dp', 'tp')` ….
     shape
         Global shape of the tensor.
     cluster
@@ -163,7 +166,7 @@ def redistribute(
     """
     mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
     name = cluster or cluster_for(mesh)
-    layouts = [Layout.parse(layout) if isinstance(layout, str) else layout for layout in (source, target)]
+    layouts = [read_layout(layout, mesh, shape) if isinstance(layout, str) else layout for layout in (source, target)]
     if dtype not in DTYPE_BYTES:
         raise PlannerError("tensor.dtype-unknown", f"{dtype!r} is no element type.", f"Use {', '.join(DTYPE_BYTES)}.")
     return _plan_edge(layouts[0], layouts[1], shape, DTYPE_BYTES[dtype], mesh, name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
+from .assign import span
 from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
@@ -16,7 +17,9 @@ from .core.symbol import evaluate
 from .errors import LayoutError, PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
+from .ops import OPS
 from .presets import PRESETS
+from .surfaces import Counts, Side, decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,20 +85,25 @@ class Plan:
         """The cluster that the plan is for."""
         return cluster_named(self.decisions.cluster)
 
-    def shard(self, target: str, factors: Mapping[str, str | Iterable[str]]) -> Plan:
+    def shard(
+        self, target: str, factors: Mapping[str, str | Iterable[str]] | Counts, *, side: Side | None = None
+    ) -> Plan:
         """Shard factors of the operators that `target` names over mesh axes; an empty tuple keeps a factor whole.
+
+        Parameters
+        ----------
+        factors
+            Axes of factors; or a MindSpore strategy, a tuple an input with a count a dim. Counts put parts on ranks as
+            MindSpore does, which may split mesh axes.
+        side
+            Of such a strategy: where the repetition goes if it does not use all devices.
 
         Examples
         --------
         `plan.shard("layers.*.mlp.gate_proj", {"batch": ("dp",), "n": ("tp",)})`
         """
         if not isinstance(factors, Mapping):
-            raise PlannerError(
-                "plan.strategy-tuple-unsupported",
-                f"{target}: strategies as counts per dim, such as {factors!r}, are not supported yet.",
-                'Name factors and axes, e.g. {"n": ("tp",)}.',
-                subject=target,
-            )
+            return self._counted(target, factors, side)
         added = []
         for factor, axes in factors.items():
             names = (axes,) if isinstance(axes, str) else tuple(axes)
@@ -103,6 +111,24 @@ class Plan:
                 self.decisions.mesh.size(axis)
             added.append(FactorDecision(target=target, factor=factor, axes=names))
         return self._with(factors=_replaced(self.decisions.factors, added))
+
+    def _counted(self, target: str, counts: Counts, side: Side | None) -> Plan:
+        """Shard by counts: every factor of the operators gets the axes that its count means."""
+        blocks = [self.graph.root, *(repeat.block for repeat in self.graph.root.repeats)]
+        nodes = [node for block in blocks for node in block.nodes if span(target, node.name) is not None]
+        if not nodes:
+            raise PlannerError(
+                "plan.target-unmatched", f"{target!r} names no operator of {self.graph.name}.",
+                "Use paths of this model.", subject=target,
+            )  # fmt: skip
+        d = self.decisions
+        symbols = frozenset({("B", d.global_batch // d.microbatches), ("S", d.seq)})
+        names = {node.op: tuple(name.rstrip("?") for name in OPS[node.op].operands) for node in nodes}
+        finer, axes = decide(nodes, counts, symbols, d.mesh, side=side, names=names)
+        plan = self
+        for axis, sizes, _ in finer.splits:
+            plan = plan.split_axis(axis, sizes)
+        return plan.shard(target, axes)
 
     def release(self, target: str, factor: str) -> Plan:
         """Forget the decision on a factor: it follows the operands again."""

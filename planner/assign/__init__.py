@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .assign import assign
 from .choices import choices
-from .target import covers
+from .target import covers, span
 
-__all__ = ["assign", "choices", "covers"]
+__all__ = ["assign", "choices", "covers", "span"]

@@ -135,24 +135,37 @@ def prove(
 
 @app.command()
 def redistribute(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A layout, e.g. '[dp, tp]' or '[dp, -] +tp'.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="A layout, e.g. '[tp, dp]'.")],
     mesh: Annotated[str, typer.Option(metavar="AXES", help="Mesh axes with sizes, e.g. dp:2,tp:4.")],
     shape: Annotated[str, typer.Option(metavar="SIZES", help="Global shape, e.g. 4096x4096.")],
+    layouts: Annotated[
+        list[str] | None, typer.Argument(metavar="[FROM TO]", help="The layouts, in place of --from and --to.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="LAYOUT",
+            help="E.g. '[dp, tp]', '[dp, -] +tp', \"P('dp', None)\", 'Shard(0), Partial()' or '[2, 4] | [1, -1]'.",
+        ),
+    ] = None,
+    target: Annotated[str | None, typer.Option("--to", metavar="LAYOUT", help="E.g. '[tp, dp]'.")] = None,
     dtype: Annotated[str, typer.Option(metavar="NAME", help="Element type.")] = "bfloat16",
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="What it runs on. [default: nodes of 8 H100]")
     ] = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Draw what the ranks hold after every step.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the cheapest collectives from one layout to another."""
+    """Find the cheapest collectives from one layout to another, and draw which rank holds what."""
+    from . import syntax
     from .redistribution import answer, answer_json, answer_text
 
-    found = answer(source, target, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
+    before, after = syntax.two_layouts(layouts or (), source, target)
+    found = answer(before, after, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
     if as_json:
         show_json(answer_json(found))
     else:
-        show(answer_text(found))
+        show(answer_text(found, each=steps))
 
 
 @app.command()

@@ -4,8 +4,9 @@
 0    done            1    a proof failed            2    wrong input or usage            130    interrupted
 ```
 
-An error is one line on stderr, `error: ` and the sentence with its remedy; with `--json` it is, besides, the object
-`{code, message, hint, subject}` on stdout. What is nobody's input is a fault of ours and keeps its traceback.
+An error is one line on stderr, `error: ` and the sentence with its remedy; where a text was read, that text and carets
+at the place are under it. With `--json` it is, besides, the object `{code, message, hint, subject}` on stdout, with a
+`place` if there is one. What is nobody's input is a fault of ours and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ..errors import Diagnostic, PlannerError
+from ..errors import Diagnostic, Place, PlannerError
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -41,9 +42,9 @@ class Door(TyperGroup):
         try:
             code = super().main(given, *rest, **extra)
         except PlannerError as problem:
-            code = _refuse(problem.diagnostic, as_json="--json" in given)
+            code = _refuse(problem.diagnostic, problem.place, as_json="--json" in given)
         except _UsageError as problem:
-            code = _refuse(_usage(problem), as_json="--json" in given)
+            code = _refuse(_usage(problem), None, as_json="--json" in given)
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         sys.exit(code or 0)
@@ -97,11 +98,15 @@ def _in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _refuse(found: Diagnostic, *, as_json: bool) -> int:
+def _refuse(found: Diagnostic, place: Place | None, *, as_json: bool) -> int:
     if as_json:
         fields = asdict(found)
-        show_json({name: fields[name] for name in ("code", "message", "hint", "subject")})
+        answer: dict[str, object] = {name: fields[name] for name in ("code", "message", "hint", "subject")}
+        show_json(answer | ({"place": asdict(place)} if place else {}))
     warn([found])
+    if place is not None:
+        for line in place.lines():
+            typer.echo(f"  {line}", err=True)
     return WRONG_INPUT
 
 

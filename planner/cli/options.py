@@ -45,8 +45,8 @@ class PlanOptions:
         list[str] | None,
         typer.Option(
             metavar="'TARGET FACTOR=AXES…'",
-            help="Shard factors of operators, e.g. 'layers.*.mlp.gate_proj n=tp batch=dp'; n=- keeps n whole. "
-            "Repeatable.",
+            help="Shard factors of operators, e.g. 'layers.*.mlp.gate_proj n=tp batch=dp'; n=- keeps n whole. Or give "
+            "counts as MindSpore does: 'lm_head ((1, 1, 1), (8, 1))'. Repeatable.",
         ),
     ] = None
     store: Annotated[

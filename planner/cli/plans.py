@@ -82,7 +82,8 @@ def _new(options: PlanOptions) -> Request:
         graph,
         cluster=options.cluster or cluster_for(mesh),
         mesh=mesh,
-        global_batch=max(1, microbatches) if options.global_batch is None else options.global_batch,
+        # Until the data ranks are known, a batch that every count of parts divides.
+        global_batch=max(1, microbatches) * mesh.device_count if options.global_batch is None else options.global_batch,
         seq=_default_seq(graph) if options.seq is None else options.seq,
         microbatches=microbatches,
         precision=options.precision or "bf16",
@@ -113,7 +114,8 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
         open_axes = PRESETS[name].axes if name in PRESETS else ("axis",)
         plan = plan.preset(name, **dict.fromkeys(open_axes, axes))
     for text in options.shard or ():
-        plan = plan.shard(*syntax.shard(text))
+        wanted = syntax.shard(text)
+        plan = plan.shard(wanted.target, wanted.factors, side=wanted.side)
     for text in options.store or ():
         where = syntax.store(text)
         plan = plan.store(where.target, axes=where.axes, layout=where.layout, regather=where.regather)

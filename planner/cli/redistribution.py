@@ -10,6 +10,7 @@ from ..collectives import COLLECTIVES
 from ..compose import redistribute
 from ..core.cluster import ClusterSpec
 from ..core.collective import Step
+from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.tensor import DTYPE_BYTES
 from ..core.units import format_bytes, format_seconds
@@ -17,9 +18,12 @@ from ..cost import step_seconds
 from ..errors import LayoutError
 from ..hardware import cluster as cluster_named
 from ..redistribution import lower_bound_elements
+from ..simulate import slice_map
+from ..surfaces import read_layouts
 from . import syntax
 from .door import heading
 from .plans import cluster_for
+from .slices_text import slices_text
 from .table import columns
 
 
@@ -39,6 +43,15 @@ class StepAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateAnswer:
+    """What the ranks hold at the start or after a step: index ranges by rank and dim."""
+
+    layout: str
+    slices: tuple[tuple[tuple[int, int], ...], ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A redistribution with its totals; `bound_bytes` is None where no bound applies yet."""
 
@@ -53,6 +66,7 @@ class Answer:
     received_bytes: float
     bound_bytes: int | None
     peak_bytes: int
+    states: tuple[StateAnswer, ...]
 
 
 def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, cluster: str | None) -> Answer:
@@ -63,12 +77,11 @@ def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, clust
     PlannerError
         Whatever is wrong with a layout, the mesh, the shape, the element type or the cluster.
     """
-    ranks, sizes = DeviceMesh.parse(mesh), syntax.shape(shape)
+    sizes = syntax.shape(shape)
+    ranks, (before, after) = read_layouts((source, target), DeviceMesh.parse(mesh), sizes)
     machines = cluster_named(cluster or cluster_for(ranks))
     _hold_count(ranks, machines)
-    moved = redistribute(
-        syntax.layout(source), syntax.layout(target), ranks, shape=sizes, dtype=dtype, cluster=machines.name
-    )
+    moved = redistribute(before, after, ranks, shape=sizes, dtype=dtype, cluster=machines.name)
     size = DTYPE_BYTES[dtype]
     bound = lower_bound_elements(moved.source, moved.target, sizes, ranks)
     steps = tuple(_step(step, size, ranks, lambda s: step_seconds(s, size, ranks, machines)) for step in moved.steps)
@@ -77,11 +90,18 @@ def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, clust
         dtype=dtype, steps=steps, seconds=sum(step.seconds for step in steps),
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=moved.peak_elements * size,
+        states=tuple(_state(layout, sizes, ranks) for layout in (moved.source, *(s.target for s in moved.steps))),
     )  # fmt: skip
 
 
-def answer_text(found: Answer) -> str:
-    """Return the answer for people."""
+def answer_text(found: Answer, *, each: bool = False) -> str:
+    """Return the answer for people.
+
+    Parameters
+    ----------
+    each
+        Draw what the ranks hold after every step, not only before the first and after the last one.
+    """
     shape = "×".join(map(str, found.shape))
     lines = [
         f"{heading(f'{found.source} → {found.target}')}  {shape} {found.dtype}, mesh {found.mesh} on {found.cluster}",
@@ -108,6 +128,11 @@ def answer_text(found: Answer) -> str:
         f"time {format_seconds(found.seconds)}, received by a rank {format_bytes(found.received_bytes)}, "
         f"{bound}, peak {format_bytes(found.peak_bytes)} on a rank",
     ]
+    mesh = DeviceMesh.parse(found.mesh)
+    titles = ["before", *(f"after {number}" for number in range(1, len(found.states)))]
+    for position, (title, state) in enumerate(zip(titles, found.states, strict=True)):
+        if each or position in {0, len(titles) - 1}:
+            lines += ["", *slices_text(title, Layout.parse(state.layout), found.shape, mesh)]
     return "\n".join(lines)
 
 
@@ -122,6 +147,11 @@ def _step(step: Step, size: int, mesh: DeviceMesh, seconds: Callable[[Step], flo
         passed_bytes=max(step.source_elements, step.target_elements) * size,
         received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size), seconds=seconds(step), why=_why(step),
     )  # fmt: skip
+
+
+def _state(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> StateAnswer:
+    found = slice_map(layout, shape, mesh)
+    return StateAnswer(layout=str(layout), slices=found.slices, note=found.note)
 
 
 def _why(step: Step) -> str:

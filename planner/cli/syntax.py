@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.mesh import Axes
-from ..errors import PlannerError
+from ..errors import Place, PlannerError
+from ..surfaces import Counts, Side, read_counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,15 @@ class StoreText:
     axes: Axes = ()
     layout: str | None = None
     regather: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardText:
+    """What a sharding names: factors with their axes, or counts with the side of the repetition."""
+
+    target: str
+    factors: dict[str, Axes] | Counts
+    side: Side | None = None
 
 
 def axes(text: str) -> Axes:
@@ -35,8 +46,12 @@ def preset(text: str) -> tuple[str, Axes]:
     return name, axes(rest)
 
 
-def shard(text: str) -> tuple[str, dict[str, Axes]]:
-    """Read `layers.*.mlp.gate_proj n=tp batch=dp·cp`."""
+def shard(text: str) -> ShardText:
+    """Read `layers.*.mlp.gate_proj n=tp batch=dp·cp`, or `lm_head ((2, 1), (4, 1)) left`."""
+    match = re.fullmatch(r"(?P<target>[^\s(]+)\s+(?P<counts>\(.*\))(?:\s*(?P<side>left|right))?\s*", text.strip())
+    if match is not None:
+        side: Side | None = None if match["side"] is None else "left" if match["side"] == "left" else "right"
+        return ShardText(target=match["target"], factors=read_counts(match["counts"]), side=side)
     target, *pairs = text.split() or [""]
     factors: dict[str, Axes] = {}
     for pair in pairs:
@@ -47,7 +62,7 @@ def shard(text: str) -> tuple[str, dict[str, Axes]]:
         factors[factor] = axes(rest)
     if not factors or "=" in target:
         raise _shard_error(text, "does not name a target and then factors")
-    return target, factors
+    return ShardText(target=target, factors=factors)
 
 
 def store(text: str) -> StoreText:
@@ -62,8 +77,8 @@ def store(text: str) -> StoreText:
             "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
             "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.", subject=text,
         )  # fmt: skip
-    where = layout(match["layout"]) if match["layout"] else None
-    return StoreText(target=match["target"], axes=axes(names[0]) if names else (), layout=where, regather=regather)
+    given_axes = axes(names[0]) if names else ()
+    return StoreText(target=match["target"], axes=given_axes, layout=match["layout"], regather=regather)
 
 
 def keep(text: str) -> tuple[str, str, tuple[int, ...]]:
@@ -77,22 +92,34 @@ def keep(text: str) -> tuple[str, str, tuple[int, ...]]:
     return match[1], match[2], tuple(int(position) for position in match[3].split(","))
 
 
-def layout(text: str) -> str:
-    """Return a layout as layouts print, from one with `+` between axes."""
-    dims, bracket, partial = text.rpartition("]")
-    if not bracket:
-        return text
-    sign, rest = partial.strip()[:1], partial.strip()[1:]
-    return dims.replace("+", "·") + bracket + (f" {sign}{rest.replace('+', '·')}" if sign else "")
+def two_layouts(given: Sequence[str], source: str | None, target: str | None) -> tuple[str, str]:
+    """Return where a redistribution starts and ends: two arguments, or the options `--from` and `--to`."""
+    named = [text for text in (source, target) if text is not None]
+    found = [*given, *named]
+    if len(found) != 2 or len(named) == 1:
+        raise PlannerError(
+            "cli.two-layouts", f"A redistribution is between two layouts; {len(given)} are given as arguments, "
+            f"{len(named)} by --from and --to.",
+            "Write e.g. --from '[dp, tp]' --to '[tp, dp]'.",
+        )  # fmt: skip
+    return found[0], found[1]
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """Read `4096x4096`."""
-    if not re.fullmatch(r"\s*[1-9]\d{0,14}(\s*[x×,]\s*[1-9]\d{0,14})*\s*", text):
-        raise PlannerError(
-            "cli.shape-syntax", f"{text!r} is not a shape.", "Write sizes of at least 1, e.g. 4096x4096.", subject=text
-        )
-    return tuple(int(size) for size in re.split(r"[x×,]", text))
+    """Read `4096x4096`, with `x`, `×` or commas."""
+    sizes = []
+    for match in re.finditer(r"[^x×,]*(?:[x×,]|$)", text):
+        part = match[0].rstrip("x×,").strip()
+        if match[0] == "" and match.start() and text[match.start() - 1] not in "x×,":
+            break
+        if not re.fullmatch(r"[1-9][0-9]{0,14}", part):
+            start = match.start() + len(match[0]) - len(match[0].lstrip()) if part else match.start()
+            raise PlannerError(
+                "cli.shape-syntax", f"{text!r} is not a shape.", "Write sizes of at least 1, e.g. 4096x4096.",
+                subject=text, place=Place(text, start, start + max(1, len(part))),
+            )  # fmt: skip
+        sizes.append(int(part))
+    return tuple(sizes)
 
 
 def _shard_error(text: str, problem: str) -> PlannerError:

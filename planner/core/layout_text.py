@@ -17,7 +17,7 @@ def read(text: str) -> tuple[tuple[Axes, ...], Axes, str]:
     LayoutError
         `layout.syntax`, with its place.
     """
-    scan = Scanner(text, "a layout", "layout.syntax", "Write e.g. [dp, tp·cp, -] +ep.")
+    scan = Scanner(text, "a layout", code="layout.syntax", hint="Write e.g. [dp, tp·cp, -] +ep.")
     scan.need(r"\[", "'['")
     dims: list[Axes] = []
     if scan.take(r"\]") is None:

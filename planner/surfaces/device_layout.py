@@ -15,6 +15,7 @@ from ..errors import LayoutError, Place
 from .literal import Term, parse
 from .refine import Matrix, Refinement
 
+SYNTAX = "mindspore.map-syntax"
 HINT = "Write e.g. [2, 4] | [1, 0]; the map counts matrix dims from the right, -1 keeps a dim whole."
 Map = tuple[tuple[int, ...], ...]
 
@@ -66,7 +67,8 @@ class DeviceLayout:
             if used.count(place) > 1:
                 raise LayoutError(
                     "mindspore.map-repeated",
-                    f"The tensor map {self._map} names dim {place} of the device matrix {used.count(place)} times.",
+                    f"The tensor map {self._map} names dim {place} of the device matrix {list(self.matrix)} "
+                    f"{used.count(place)} times.",
                     "Name each at most once.",
                 )
         for dim, (size, count) in enumerate(zip(self.shape, self.counts, strict=True)):
@@ -165,11 +167,11 @@ def read(text: str, shape: tuple[int, ...]) -> DeviceLayout:
     at, rows = 0, []
     for part in parts[:3]:
         # Blanks keep the places of the other parts.
-        term = parse(" " * at + part, "a device matrix and a tensor map", "mindspore.map-syntax", HINT)
-        rows.append([_numbers(item, text) for item in term.items] if term.kind == "sequence" else [])
+        term = parse(" " * at + part, "a device matrix and a tensor map", SYNTAX, HINT)
+        rows.append([_numbers(item, text) for item in (term.items if term.kind == "sequence" else (term,))])
         at += len(part) + 1
     if len(parts) not in {2, 3}:
-        raise LayoutError("mindspore.map-syntax", f"{text!r} does not have two or three parts.", HINT)
+        raise LayoutError(SYNTAX, f"{text!r} does not have two or three parts.", HINT)
     matrix, places, given = rows[0], rows[1], rows[2] if len(rows) == 3 else [(size,) for size in shape]
     found = DeviceLayout(
         matrix=tuple(number for numbers in matrix for number in numbers),
@@ -189,5 +191,5 @@ def _numbers(term: Term, text: str) -> tuple[int, ...]:
     numbers = [item.number for item in items]
     if None in numbers:
         place = Place(text, term.start, term.stop)
-        raise LayoutError("mindspore.map-syntax", f"{str(term)[:60]!r} is not a number.", HINT, place=place)
+        raise LayoutError(SYNTAX, f"{str(term)[:60]!r} is not a number.", HINT, place=place)
     return tuple(number for number in numbers if number is not None)

@@ -99,7 +99,7 @@ def strided(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Placeme
     Raises
     ------
     LayoutError
-        `surface.placement-order` where a dim does not divide evenly: `_StridedShard` then means other boxes.
+        `surface.placement-order` where such a dim does not divide evenly: `_StridedShard` may mean other parts then.
     """
     found = list(of_layout(layout, mesh))
     for dim, axes in enumerate(layout.dims):
@@ -107,7 +107,7 @@ def strided(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Placeme
             raise LayoutError(
                 "surface.placement-order",
                 f"Dim {dim} of {layout} has size {shape[dim]}, which {'·'.join(axes)} cuts into unequal parts in an "
-                "order other than the mesh's; torch's placements can't say that.",
+                "order other than the mesh's; torch's _StridedShard may mean other parts then.",
                 "Use axes in mesh order, or a size that divides.",
             )
         for position, axis in enumerate(axes):

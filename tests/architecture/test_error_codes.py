@@ -25,7 +25,7 @@ def texts(node: ast.expr) -> Iterator[str]:
 
 
 def candidates(tree: ast.Module) -> Iterator[str]:
-    """Yield what stands where codes stand: first argument of an error, `code=…`, `code = …`."""
+    """Yield what stands where codes stand: first argument of an error, `code=…`, `code = …`, `SYNTAX = …`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -34,10 +34,10 @@ def candidates(tree: ast.Module) -> Iterator[str]:
                 yield from (f"{prefix}.{text}" for prefix in JSON_PREFIXES for text in first)
             elif name == "finding":
                 yield from (f"graph.{text}" for text in first)
-            elif name.lower().endswith(("error", "_broken")):
+            elif name.lower().endswith(("error", "_broken", "refusal")):
                 yield from first
             yield from (text for k in node.keywords if k.arg == "code" for text in texts(k.value))
-        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "code" for t in node.targets):
+        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in {"code", "SYNTAX"} for t in node.targets):
             yield from texts(node.value)
 
 

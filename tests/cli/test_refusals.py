@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import planner
+from planner.errors import Place
 
 from .command import answer, shardwright
 
@@ -89,8 +90,8 @@ OPTIONS = [
         "The mesh names axis 'tp' twice. Name each axis once.",
     ),
     (
-        "--mesh tp=4", "mesh.syntax",
-        "'tp=4' is not a mesh axis. Write name:size, e.g. dp:2,tp:4.",
+        "--mesh tp-4", "mesh.syntax",
+        "'tp-4' is not a mesh axis. Write name:size, e.g. dp:2,tp:4.",
     ),
     (
         "--mesh tp:0", "mesh.axis-size",
@@ -159,7 +160,10 @@ OPTIONS = [
 ]  # fmt: skip
 
 LAYOUTS = [
-    ("[dp [tp] --mesh dp:2 --shape 4", "layout.syntax", "'[dp' is not a layout. Write e.g. [dp, tp·cp, -] +ep."),
+    (
+        "[dp [tp] --mesh dp:2 --shape 4", "layout.syntax",
+        "'[dp' is not a layout: ',', '·' or ']' is expected in place of the end. Write e.g. [dp, tp·cp, -] +ep.",
+    ),
     (
         "[dp] [-] --mesh dp:2 --shape 0", "cli.shape-syntax",
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
@@ -175,6 +179,15 @@ LAYOUTS = [
         "Take 'dp' from dim 1 or use another axis there.",
     ),
     ("[tp] [-] --mesh dp:2 --shape 4", "mesh.axis-unknown", "The mesh dp:2 has no axis 'tp'. Use one of: dp."),
+    (
+        "[dp] --mesh dp:2 --shape 4 --to [-]", "cli.two-layouts",
+        "A redistribution is between two layouts; 1 are given as arguments, 1 by --from and --to. "
+        "Write e.g. --from '[dp, tp]' --to '[tp, dp]'.",
+    ),
+    (
+        "[4]|[0] [-] --mesh dp:2 --shape 4", "mesh.matrix-ranks",
+        "The device matrix (4) has 4 ranks, the mesh dp:2 has 2. Use sizes whose product is 2.",
+    ),
     ("[dp] [-] --shape 4", "cli.usage", "Missing option '--mesh'. See shardwright redistribute --help."),
     (
         "[dp] [-] --mesh dp:2 --shape 4 --cluster 1x8-h100-sxm", "mesh.device-count",
@@ -193,12 +206,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(code: str, message: str, *arguments: str) -> None:
     ran = shardwright(*arguments)
-    assert (ran.code, ran.out, ran.err) == (2, "", f"error: {message}\n")
-    told = shardwright(*arguments, "--json")
-    assert told.code == 2
-    assert set(told.json) == {"code", "message", "hint", "subject"}
-    assert told.json["code"] == code
-    assert f"{told.json['message']} {told.json['hint']}".strip() == message
+    told = shardwright(*arguments, "--json").json
+    place = told.pop("place", None)
+    under = [f"  {line}" for line in Place(**place).lines()] if place else []
+    assert (ran.code, ran.out, ran.err.splitlines()) == (2, "", [f"error: {message}", *under])
+    assert set(told) == {"code", "message", "hint", "subject"}
+    assert told["code"] == code
+    assert f"{told['message']} {told['hint']}".strip() == message
 
 
 def words(text: str) -> list[str]:
@@ -235,6 +249,40 @@ def test_bad_options(options: str, code: str, message: str) -> None:
 @pytest.mark.parametrize(("arguments", "code", "message"), LAYOUTS)
 def test_bad_redistributions(arguments: str, code: str, message: str) -> None:
     refused(code, message, "redistribute", *arguments.split())
+
+
+CARETS = [
+    (("[dp, tp", "[-]", "4"), "[dp, tp", "       ^"),
+    (("[dp, tp·]", "[-]", "4"), "[dp, tp·]", "        ^"),
+    (("[dp,dp]", "[-,-]", "4x4"), "[dp,dp]", "    ^^"),
+    (("[-] prod(dp)", "[-]", "4"), "[-] prod(dp)", "    ^^^^"),
+    (("[-] + cp", "[-]", "4"), "[-] + cp", "      ^^"),
+    (("[-, -]", "P('dp', 'cp')", "4x4"), "P('dp', 'cp')", "         ^^"),
+    (("P('dp' 'tp')", "[-]", "4"), "P('dp' 'tp')", "       ^"),
+    (("Shard(0), Partial(prod)", "[-]", "4"), "Shard(0), Partial(prod)", "                  ^^^^"),
+    (("Shard(0), Chard(1)", "[-]", "4"), "Shard(0), Chard(1)", "          ^^^^^^^^"),
+    (("[2, 4] | [x]", "[-]", "4"), "[2, 4] | [x]", "          ^"),
+    (("[-]", "[-]", "4x0"), "4x0", "  ^"),
+    (("[-]", "[-]", "4x"), "4x", "  ^"),
+    (("[-, -]", "[-]", "4"), "[-, -]", "^^^^^^"),
+    (("[界, ?]", "[-]", "4"), "[界, ?]", " ^"),
+]
+
+
+@pytest.mark.parametrize(("given", "shown", "carets"), CARETS)
+def test_carets_stand_under_the_place(given: tuple[str, str, str], shown: str, carets: str) -> None:
+    source, target, shape = given
+    ran = shardwright("redistribute", "--from", source, "--to", target, "--mesh", "dp=2,tp=2", "--shape", shape)
+    assert (ran.code, ran.err.splitlines()[1:]) == (2, [f"  {shown}", f"  {carets}"])
+
+
+def test_carets_in_a_mesh_and_in_a_long_text() -> None:
+    ran = shardwright("redistribute", "[-]", "[-]", "--mesh", "dp:2, dp:4", "--shape", "8")
+    assert ran.err.splitlines()[1:] == ["  dp:2, dp:4", "        ^^"]
+    ran = shardwright("redistribute", f"[{'a·' * 200}?]", "[-]", "--mesh", "dp:2", "--shape", "8")
+    shown, carets = ran.err.splitlines()[1:]
+    assert len(shown) < 80
+    assert shown[carets.index("^")] == "?"
 
 
 @pytest.mark.parametrize(

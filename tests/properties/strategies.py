@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planner.collectives import World
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.simulate import scatter
 
 Array = npt.NDArray[Any]
 
@@ -83,23 +84,7 @@ def shard(array: Array, layout: Layout, mesh: DeviceMesh, rank: int) -> Array:
 
 def split(array: Array, layout: Layout, mesh: DeviceMesh, rng: np.random.Generator) -> World:
     """Return what every rank holds; partial values are shared out unevenly and at random."""
-    world = [shard(array, layout, mesh, rank).copy() for rank in range(mesh.device_count)]
-    for rank in range(mesh.device_count):
-        if not layout.partial or mesh.index(rank, layout.partial):
-            continue
-        group = mesh.group(layout.partial, rank)
-        whole = world[rank].copy()
-        if layout.reduce == "sum":
-            noise = [rng.integers(-1000, 1000, whole.shape) for _ in group[1:]]
-            parts = [*noise, whole - sum(noise)]
-        else:
-            sign = 1 if layout.reduce == "min" else -1
-            holder = rng.integers(0, len(group), whole.shape)
-            away = [sign * rng.integers(1, 1000, whole.shape) for _ in group]
-            parts = [np.where(holder == i, whole, whole + far) for i, far in enumerate(away)]
-        for member, part in zip(group, parts, strict=True):
-            world[member] = np.asarray(part)
-    return world
+    return scatter(array, layout, mesh, rng)
 
 
 def pieces(array: Array, layout: Layout, mesh: DeviceMesh, rng: np.random.Generator) -> World:
