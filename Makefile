@@ -12,7 +12,7 @@ TORCH_ENV := $(VENV)/torch.stamp
 NODE_ENV := frontend/node_modules/.package-lock.json
 NPM := npm --prefix frontend
 
-.PHONY: help run test test-full check fmt gen page bench clean
+.PHONY: help run test test-full check fmt gen page browser shots bench clean
 
 help:
 	@echo "make run        serve on http://127.0.0.1:$(PORT); with TORCH=1, plans can be proved there"
@@ -21,16 +21,17 @@ help:
 	@echo "make check      format, lint, types, import contracts"
 	@echo "make fmt        mend what can be mended"
 	@echo "make gen        OpenAPI description and the page's types from it"
+	@echo "make shots      pictures of every screen, in build/shots and docs/screenshots"
 	@echo "make bench      benchmarks"
 
 run: $(RUN_ENV) $(if $(TORCH),$(TORCH_ENV)) page
 	$(PY) -m backend --port $(PORT)
 
-test: $(DEV_ENV) page $(NODE_ENV)
+test: $(DEV_ENV) page $(NODE_ENV) browser
 	$(NPM) run test
 	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
 
-test-full: $(DEV_ENV) page $(NODE_ENV)
+test-full: $(DEV_ENV) page $(NODE_ENV) browser
 	$(NPM) run test
 	HYPOTHESIS_PROFILE=full $(PY) -m pytest $(PYTEST_ARGS)
 
@@ -56,8 +57,17 @@ gen: $(RUN_ENV) $(NODE_ENV)
 page: | $(PY)
 	$(PY) hatch_build.py
 
-bench: $(RUN_ENV)
+# The end-to-end tests run in a Chromium of this machine; as root, apt installs a missing one.
+browser: $(DEV_ENV)
+	$(PY) -m tests.e2e.chromium
+
+shots: $(DEV_ENV) page browser
+	$(PY) -m tests.e2e.shots
+
+bench: $(DEV_ENV) page $(NODE_ENV) browser
 	$(PY) benchmarks/run.py
+	$(PY) -m benchmarks.edits
+	$(PY) benchmarks/graph/measure.py
 
 clean:
 	rm -rf $(VENV) backend/webui frontend/node_modules build dist

@@ -31,3 +31,7 @@ def find_chromium() -> str | None:
 
 def _on_path() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+if __name__ == "__main__":
+    print(find_chromium() or "no Chromium here: the end-to-end tests are skipped")

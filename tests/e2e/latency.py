@@ -31,10 +31,9 @@ def edit_latencies(designer: Designer, count: int, label: str = "q_proj") -> lis
     designer.pick(label)
     designer.page.evaluate(WATCH)
     for edit in range(count):
-        chip = designer.chip("nk"[edit % 2 == 0], "tp")
-        expect(chip).to_have_attribute(
-            "aria-description", f"Move tp from {'kn'[edit % 2 == 0]} to {'nk'[edit % 2 == 0]}"
-        )
+        here, there = ("n", "k") if edit % 2 == 0 else ("k", "n")
+        chip = designer.chip(there, "tp")
+        expect(chip).to_have_attribute("aria-description", f"Move tp from {here} to {there}")
         with designer.edit():
             chip.click()
         designer.page.wait_for_function("(done) => window.__edits.length >= done", arg=edit + 1)

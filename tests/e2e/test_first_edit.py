@@ -13,7 +13,7 @@ def test_from_the_start_page_to_an_edited_plan(page: Page, rest: Rest) -> None:
     started = time.monotonic()
     page.goto("/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Decide how a model is split")
-    page.get_by_test_id("example:llama-tiny").click()
+    page.get_by_test_id("example:llama-3-8b").first.click()
     designer = Designer.on(page, rest)
     before = designer.state()
     designer.shows(before)

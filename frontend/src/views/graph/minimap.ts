@@ -6,6 +6,10 @@ import type { Theme } from "./theme";
 import type { Viewport } from "./viewport";
 
 const SIZE = { width: 112, height: 176, pad: 6 };
+/** Its distance from the corner, on both sides of it. */
+const GAP = 12;
+/** It may take at most these parts of the canvas; in a smaller one it would hide what it leads to. */
+const SHARE = { width: 1 / 4, height: 2 / 5 };
 
 export class Minimap {
   readonly canvas = document.createElement("canvas");
@@ -34,13 +38,16 @@ export class Minimap {
     host.append(this.canvas);
   }
 
-  paint(scene: Scene, { camera, width, height }: Viewport, theme: Theme, ratio: number): void {
+  paint(scene: Scene, viewport: Viewport, theme: Theme, ratio: number): void {
+    const { camera, width, height } = viewport;
     const { geometry } = scene;
     const all =
       geometry.width * camera.zoom <= width * 1.02 &&
       geometry.height * camera.zoom <= height * 1.02;
-    this.canvas.hidden = all;
-    if (all) return;
+    const fits = SIZE.width <= width * SHARE.width && SIZE.height <= height * SHARE.height;
+    this.canvas.hidden = all || !fits;
+    viewport.covered = this.canvas.hidden ? 0 : SIZE.width + 2 * GAP;
+    if (this.canvas.hidden) return;
     const { painted } = this;
     if (painted?.scene !== scene || painted.theme !== theme || painted.ratio !== ratio) {
       this.draw(scene, theme, ratio);

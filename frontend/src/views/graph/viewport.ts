@@ -13,6 +13,8 @@ export class Viewport {
   height = 0;
   /** Size of the scene. */
   extent = { width: 0, height: 0 };
+  /** Width at the right that the minimap lies on; what is revealed keeps clear of it. */
+  covered = 0;
   private flight = 0;
 
   constructor(private readonly changed: () => void) {}
@@ -63,7 +65,7 @@ export class Viewport {
   }
 
   reveal(rect: Rect): void {
-    this.fly(revealed(this.camera, rect, this.width, this.height));
+    this.fly(revealed(this.camera, rect, this.width - this.covered, this.height));
   }
 
   toScene(x: number, y: number): { x: number; y: number } {

@@ -1,0 +1,206 @@
+"""Pictures of every screen in both themes at two widths, to be looked at: `make shots`.
+
+All are written to build/shots; those that the documentation shows also to docs/screenshots.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.backend.server import ROOT, Server
+
+from .chromium import FLAGS, find_chromium
+from .designer import TINY, Designer, Rest
+
+ALL, SHOWN = ROOT / "build" / "shots", ROOT / "docs" / "screenshots"
+DOCUMENTED = {"designer-light-1440": "designer", "designer-dark-1440": "designer-dark", "start-light-1440": "start"}
+HEIGHTS = {1440: 900, 1024: 768}
+LARGE = {
+    "model": "llama-3-70b", "name": "Llama-3 70B, ZeRO-3 × tensor", "cluster": "8x8-h100-sxm", "global_batch": 64,
+    "seq": 8192, "microbatches": 8, "mesh": [{"name": "dp", "size": 8}, {"name": "tp", "size": 8}],
+    "presets": [
+        {"name": name, "axes": {"axis": [axis]}}
+        for name, axis in (("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))
+    ],
+}  # fmt: skip
+
+
+class Studio:
+    """A page of one theme and width, and the screens that it can be brought to show."""
+
+    def __init__(self, page: Page, rest: Rest, plan: str, tiny: str) -> None:
+        self.page, self.rest = page, rest
+        self.plan, self.tiny = plan, tiny
+
+    def designer(self) -> Designer:
+        designer = Designer(self.page, self.rest, self.plan).open()
+        designer.settle()
+        return designer
+
+    def start(self) -> None:
+        self.page.goto("/")
+        expect(self.page.get_by_test_id(f"plan:{self.plan}")).to_be_visible()
+        expect(self.page.get_by_role("form", name="New plan")).to_be_visible()
+
+    def nothing_selected(self) -> None:
+        self.designer()
+
+    def operator(self) -> None:
+        designer = self.designer()
+        designer.click_in_graph("o_proj")
+        expect(designer.chip("k", "tp")).to_be_visible()
+        designer.page.mouse.move(5, 5)
+
+    def backward(self) -> None:
+        self.operator()
+        self.page.get_by_text("Backward", exact=True).click()
+
+    def group(self) -> None:
+        designer = self.designer()
+        self.page.get_by_role("treeitem").filter(has_text="self_attn").first.click()
+        expect(designer.inspected).to_be_visible()
+
+    def refusal(self) -> None:
+        designer = self.designer()
+        designer.pick("k_proj")
+        chip = self.page.locator('[data-testid^="chip:"][aria-disabled="true"]').first
+        chip.hover()
+        expect(self.page.get_by_role("tooltip")).to_be_visible()
+
+    def _tab(self, name: str) -> None:
+        panel = self.designer().tab(name)
+        expect(panel.get_by_role("status", name="Loading")).to_have_count(0)
+        if name == "communication":
+            expect(panel.locator(".bars .point").first).to_be_visible()
+
+    def communication(self) -> None:
+        self._tab("communication")
+
+    def costs(self) -> None:
+        self._tab("costs")
+
+    def code(self) -> None:
+        self._tab("code")
+
+    def diagnostics(self) -> None:
+        self._tab("diagnostics")
+
+    def prove(self) -> None:
+        self._tab("prove")
+
+    def proof(self) -> None:
+        panel = Designer(self.page, self.rest, self.tiny).open().tab("prove")
+        panel.get_by_role("button", name="Prove this plan").click()
+        expect(panel.get_by_test_id("verdict")).to_be_visible(timeout=120_000)
+
+    def mesh(self) -> None:
+        self.designer()
+        self.page.get_by_test_id("mesh").click()
+        expect(self.page.get_by_role("dialog")).to_be_visible()
+
+    def presets(self) -> None:
+        self.designer()
+        self.page.get_by_role("button", name="Presets").click()
+        expect(self.page.get_by_role("menu")).to_be_visible()
+
+    def find(self) -> None:
+        self.designer()
+        self.page.keyboard.press("Control+k")
+        expect(self.page.get_by_role("textbox", name="Find an operator or a command")).to_be_visible()
+
+    def keys(self) -> None:
+        self.designer()
+        self.page.keyboard.press("?")
+        expect(self.page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+    def conflict(self) -> None:
+        designer = self.designer()
+        designer.pick("q_proj")
+        change = {"type": "factor", "target": "lm_head", "factor": "batch", "axes": ["dp"]}
+        self.rest.edit(designer.state(), change)
+        designer.chip("k", "tp").click()
+        expect(self.page.get_by_test_id("conflict")).to_be_visible()
+
+    def missing(self) -> None:
+        self.page.goto("/plans/gone")
+        expect(self.page.get_by_role("alert")).to_be_visible()
+
+
+SCREENS: dict[str, Callable[[Studio], None]] = {
+    "start": Studio.start,
+    "plan": Studio.nothing_selected,
+    "designer": Studio.operator,
+    "backward": Studio.backward,
+    "group": Studio.group,
+    "refusal": Studio.refusal,
+    "communication": Studio.communication,
+    "costs": Studio.costs,
+    "code": Studio.code,
+    "diagnostics": Studio.diagnostics,
+    "prove": Studio.prove,
+    "proof": Studio.proof,
+    "mesh": Studio.mesh,
+    "presets": Studio.presets,
+    "find": Studio.find,
+    "keys": Studio.keys,
+    "conflict": Studio.conflict,
+    "missing": Studio.missing,
+}
+
+
+@contextmanager
+def opened(browser: Browser, server: Server, theme: str, width: int) -> Iterator[Page]:
+    context = browser.new_context(
+        base_url=f"http://127.0.0.1:{server.port}", viewport={"width": width, "height": HEIGHTS[width]},
+        reduced_motion="reduce", color_scheme="dark" if theme == "dark" else "light", locale="en-US",
+    )  # fmt: skip
+    yield context.new_page()
+    context.close()
+
+
+def main(wanted: list[str]) -> None:
+    """Take the pictures of the named screens, or of all."""
+    path = find_chromium()
+    assert path is not None, "no Chromium: set CHROMIUM to its path"
+    subprocess.run([sys.executable, "hatch_build.py"], cwd=ROOT, check=True)
+    shutil.rmtree(ALL, ignore_errors=True)
+    ALL.mkdir(parents=True)
+    SHOWN.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as data,
+        Server(Path(data)) as server,
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=path, args=list(FLAGS)) as browser,
+    ):
+        rest = Rest(server)
+        tiny = rest.new_plan(**TINY, name="Llama tiny")["id"]
+        for theme in ("light", "dark"):
+            for width in HEIGHTS:
+                for name in wanted or SCREENS:
+                    plan = rest.new_plan(**LARGE)["id"]
+                    with opened(browser, server, theme, width) as page:
+                        SCREENS[name](Studio(page, rest, plan, tiny))
+                        take(page, f"{name}-{theme}-{width}")
+                    rest.server.ask("DELETE", f"/api/v1/plans/{plan}")
+
+
+def take(page: Page, name: str) -> None:
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => window.__graph?.settled()")
+    picture = ALL / f"{name}.png"
+    page.screenshot(path=picture, animations="disabled", full_page=name.startswith("start"))
+    if name in DOCUMENTED:
+        shutil.copyfile(picture, SHOWN / f"{DOCUMENTED[name]}.png")
+    print(picture.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
