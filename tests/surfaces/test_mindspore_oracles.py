@@ -227,6 +227,8 @@ def test_refinement_names_the_parts() -> None:
     assert (str(mesh), [str(layout) for layout in layouts]) == (
         "dp:2,tp0:2,tp1:2", ["[dp·tp0, -]", "[dp, tp0·tp1]"],
     )  # fmt: skip
+    mesh, layouts = read_layouts(("[2, 3] | [1, 0]",), DeviceMesh.parse("tp:6"), (6, 6))
+    assert (str(mesh), str(layouts[0])) == ("tp0:2,tp1:3", "[tp0, tp1]")
     with pytest.raises(LayoutError) as caught:
         read_layouts(("[8, 3] | [1, 0]",), DeviceMesh.parse("a:3,b:8"), (24, 24))
     assert (caught.value.code, str(caught.value)) == (

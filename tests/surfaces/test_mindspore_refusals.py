@@ -4,6 +4,7 @@ import pytest
 
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.core.rule import ShardingRule
 from planner.errors import LayoutError
 from planner.surfaces import DeviceLayout, alias_layout, device_layout, read_counts
 
@@ -65,6 +66,19 @@ def test_what_is_blocked_is_refused_last() -> None:
         "rule.factor-blocked",
         "op: factor kh may not be sharded: the window is not cut; the strategy cuts it into 2. "
         "Give the dims of kh a count of 1.",
+    )
+
+
+def test_merged_dims_are_cut_from_the_major_factor() -> None:
+    rule = ShardingRule.parse("(g r) -> g r", shapes=((24,), (6, 4)))
+    assert placed(rule, ((12,),), 12).outputs[0].counts == (6, 2)
+    assert placed(rule, ((3,),), 12).outputs[0].counts == (3, 1)
+    with pytest.raises(LayoutError) as caught:
+        placed(rule, ((8,),), 8)
+    assert (caught.value.code, str(caught.value)) == (
+        "mindspore.count-uneven",
+        "op: dim 0 of input 0 is made of (g r); 8 parts would cut g, of size 6, unevenly. "
+        "Use a count that divides 6 or is a multiple of it.",
     )
 
 

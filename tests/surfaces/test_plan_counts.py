@@ -49,6 +49,13 @@ def test_earlier_decisions_follow_a_split() -> None:
     assert next(d for d in made.decisions.factors if d.target == "lm_head").axes == ("tp0", "tp1")
 
 
+def test_counts_divide_the_batch_of_one_microbatch() -> None:
+    whole = plan("dp:8").shard(UP, ((8, 1, 1), (1, 1)))
+    assert axes(whole)["batch"] == "dp"
+    with pytest.raises(LayoutError, match="dim 0 of x has size 4, which 8 does not divide"):
+        plan("dp:8").batch(global_batch=8, seq=64, microbatches=2).shard(UP, ((8, 1, 1), (1, 1)))
+
+
 def test_a_table_that_is_split_repeats_to_the_left() -> None:
     made = plan("dp:2,tp:4").shard("embed_tokens", ((1, 1), (4, 1)))
     assert (str(made.decisions.mesh), axes(made)["vocab"]) == ("dp:2,tp:4", "tp")
