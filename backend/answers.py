@@ -9,9 +9,12 @@ from starlette.responses import Response
 
 from planner.collectives import COLLECTIVES
 from planner.core.graph import ModelGraph, ModelSource
+from planner.core.layout import Layout
+from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.report import Report
 from planner.importers import load_zoo, zoo_names
+from planner.simulate import slice_map
 
 from .evaluation import Evaluated
 from .schemas import (
@@ -25,6 +28,7 @@ from .schemas import (
     ParameterDecision,
     PlanState,
     PlanSummary,
+    Slices,
     Summary,
 )
 from .store import StoredPlan
@@ -126,4 +130,13 @@ def effect(before: Evaluated, after: Evaluated) -> Effect:
         step_time_delta_s=new.step_time.value - old.step_time.value,
         memory_delta_bytes=new.memory.value - old.memory.value,
         collectives_delta=calls(new) - calls(old), diagnostics=list(new.diagnostics),
+    )  # fmt: skip
+
+
+def slices_answer(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Slices:
+    """Return which part each rank holds, of as many ranks as one looks at."""
+    found = slice_map(layout, shape, mesh)
+    return Slices(
+        layout=str(layout), shape=list(shape), ranks=found.device_count, slices=[list(part) for part in found.slices],
+        note=found.note,
     )  # fmt: skip

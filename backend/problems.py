@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from planner.errors import Diagnostic, PlannerError
 
-from .schemas import Problem
+from .schemas import Place, Problem
 from .store import VersionConflict
 
 MEDIA_TYPE = "application/problem+json"
@@ -30,6 +30,7 @@ STATUS = {
     "job.queue-full": 429,
     "model.too-large": 413,
     "plan.node-unknown": 404,
+    "plan.slot-unknown": 404,
     "verify.broken": 500,
 }
 # Codes of the framework's own errors.
@@ -86,6 +87,8 @@ def answer_planner_error(request: Request, error: Exception) -> Response:
     """Turn a planner's error into a problem document."""
     assert isinstance(error, PlannerError)
     found = of_diagnostic(error.diagnostic)
+    if error.place is not None:
+        found.place = Place(text=error.place.text, start=error.place.start, stop=error.place.stop)
     return JSONResponse(found.model_dump(), status_code=found.status, media_type=MEDIA_TYPE)
 
 

@@ -35,6 +35,7 @@ from .cost import evaluate as price_training
 from .cost import node_seconds, step_seconds
 from .document import read, write
 from .drawing import draw, node_choices
+from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
 from .exporters import EXPORTERS
 from .hardware import cluster as cluster_named
@@ -48,7 +49,7 @@ from .verify import verify_graph, verify_training
 
 __all__ = [
     "bundle", "choices_at", "cluster_for", "evaluate", "export", "load_model", "load_source", "open_plan",
-    "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "train", "view",
+    "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from planner import compose
 from planner.collectives import COLLECTIVES
-from planner.core.layout import Layout
 from planner.core.tensor import DTYPE_BYTES
 from planner.cost import step_seconds
 from planner.hardware import cluster
 from planner.redistribution import lower_bound_elements
+from planner.surfaces import read_layouts
 
+from ..answers import slices_answer
 from ..changes import mesh_of
-from ..limits import check_moved
+from ..limits import check_mesh, check_moved
 from ..schemas import RedistributionAnswer, RedistributionRequest, RedistributionStep
 from . import api_router
 
@@ -20,9 +21,13 @@ router = api_router("redistribute")
 
 @router.post("/redistribute")
 def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
-    """Return the cheapest way from one layout to another, with what each step moves and takes."""
-    mesh, shape = mesh_of(wanted.mesh), tuple(wanted.shape)
-    source, target = Layout.parse(wanted.source), Layout.parse(wanted.target)
+    """Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+
+    Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
+    """
+    shape = tuple(wanted.shape)
+    mesh, (source, target) = read_layouts((wanted.source, wanted.target), mesh_of(wanted.mesh), shape)
+    check_mesh(mesh)
     check_moved(source, target, mesh)
     machines = cluster(wanted.cluster or compose.cluster_for(mesh))
     found = compose.redistribute(source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name)
@@ -45,7 +50,9 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
         for step in found.steps
     ]
     return RedistributionAnswer(
-        steps=steps, received_bytes=sum(step.received_bytes for step in steps),
+        mesh=list(mesh.axes), steps=steps,
+        slices=[slices_answer(layout, shape, mesh) for layout in (found.source, *(s.target for s in found.steps))],
+        received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
         seconds=sum(step.seconds for step in steps),
     )  # fmt: skip

@@ -12,11 +12,11 @@ from planner.core.report import Report
 from planner.core.view import Choice
 from planner.figures import FIGURES
 
-from ..answers import json_answer
+from ..answers import json_answer, slices_answer
 from ..archive import zip_of
 from ..desk import AppDesk
 from ..problems import Refusal
-from ..schemas import Code, CodeFile, Figure
+from ..schemas import Code, CodeFile, Figure, Slices
 from . import api_router
 
 router = api_router("results")
@@ -27,6 +27,22 @@ def choices(plan_id: str, node: Annotated[str, Query(max_length=500)], desk: App
     """Return what may be clicked at a node of the plan's view, by the node's id."""
     found = desk.evaluated(desk.plan(plan_id))
     return json_answer(compose.choices_at(found.plan, node, found.training), tuple[Choice, ...])
+
+
+@router.get("/plans/{plan_id}/slices")
+def slices(
+    plan_id: str,
+    node: Annotated[str, Query(max_length=500)],
+    desk: AppDesk,
+    slot: Annotated[str, Query(max_length=500)] = "",
+) -> Slices:
+    """Return which part each rank holds of an operand or result of a node, or of the value of an edge.
+
+    `node` is the id of a node of the view, with a slot, or the id of an edge, without.
+    """
+    found = desk.evaluated(desk.plan(plan_id))
+    layout, shape = compose.tensor_at(found.view, node, slot)
+    return slices_answer(layout, shape, found.plan.decisions.mesh)
 
 
 @router.get("/plans/{plan_id}/report", response_model=Report)

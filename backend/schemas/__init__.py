@@ -48,8 +48,8 @@ from .requests import (
     RedistributionRequest,
     Trial,
 )
-from .results import Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep
-from .tables import Cluster, DeviceEntry, Entry, Health, Model, PresetEntry, Problem, Registry
+from .results import Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep, Slices
+from .tables import Cluster, DeviceEntry, Entry, Health, Model, Place, PresetEntry, Problem, Registry
 
 __all__ = [
     "BatchChange",
@@ -83,6 +83,7 @@ __all__ = [
     "NewPlan",
     "ParameterChange",
     "ParameterDecision",
+    "Place",
     "PlanState",
     "PlanSummary",
     "PrecisionChange",
@@ -98,6 +99,7 @@ __all__ = [
     "RedistributionRequest",
     "RedistributionStep",
     "Registry",
+    "Slices",
     "SplitAxisChange",
     "Summary",
     "Trial",

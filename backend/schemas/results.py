@@ -65,10 +65,40 @@ class RedistributionStep(BaseModel):
     seconds: float
 
 
-class RedistributionAnswer(BaseModel):
-    """The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved."""
+class Slices(BaseModel):
+    """Which part each rank holds.
 
+    Parameters
+    ----------
+    ranks
+        Ranks in all.
+    slices
+        Per rank from 0, and per dim, where its part begins and ends; of the first 64 ranks.
+    note
+        What is left out; empty if nothing is.
+    """
+
+    layout: str
+    shape: list[int]
+    ranks: int
+    slices: list[list[tuple[int, int]]]
+    note: str
+
+
+class RedistributionAnswer(BaseModel):
+    """The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved.
+
+    Parameters
+    ----------
+    mesh
+        The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+    slices
+        What the ranks hold at the start and after every step.
+    """
+
+    mesh: list[tuple[str, int]]
     steps: list[RedistributionStep]
+    slices: list[Slices]
     received_bytes: float
     bound_bytes: float | None
     peak_bytes: float

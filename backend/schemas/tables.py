@@ -7,8 +7,16 @@ from typing import Literal
 from pydantic import BaseModel
 
 
+class Place(BaseModel):
+    """Characters `start … stop-1` of a text that was sent, or its end."""
+
+    text: str
+    start: int
+    stop: int
+
+
 class Problem(BaseModel):
-    """What went wrong (RFC 9457), with a stable code and the remedy."""
+    """What went wrong (RFC 9457), with a stable code and the remedy, and the place if a text can't be read."""
 
     type: str
     title: str
@@ -17,6 +25,7 @@ class Problem(BaseModel):
     code: str
     hint: str
     subject: str
+    place: Place | None = None
 
 
 class Health(BaseModel):

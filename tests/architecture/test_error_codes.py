@@ -37,7 +37,7 @@ def candidates(tree: ast.Module) -> Iterator[str]:
             elif name.lower().endswith(("error", "_broken", "refusal")):
                 yield from first
             yield from (text for k in node.keywords if k.arg == "code" for text in texts(k.value))
-        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in {"code", "SYNTAX"} for t in node.targets):
+        elif isinstance(node, ast.Assign) and {getattr(t, "id", "") for t in node.targets} & {"code", "SYNTAX"}:
             yield from texts(node.value)
 
 

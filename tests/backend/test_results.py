@@ -16,6 +16,7 @@ from planner import Plan, compose
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.figures import FIGURES
+from planner.simulate import slices
 
 from .conftest import Caller
 
@@ -99,6 +100,56 @@ def test_an_archive_depends_on_its_files_only() -> None:
     assert zip_of(one) == zip_of(two)
 
 
+def test_slices_of_every_tensor(client: Caller, state: dict[str, Any]) -> None:
+    mesh = DeviceMesh.of({"dp": 2, "tp": 4})
+    asked = [(node["id"], tensor["slot"], tensor) for node in state["view"]["nodes"]
+             for tensor in (*node["operands"], *node["results"])]  # fmt: skip
+    asked += [(edge["id"], "", edge["tensor"]) for edge in state["view"]["edges"]]
+    # A node may read one value twice, under names of their own; slots of a node do not repeat.
+    assert len({(node, slot) for node, slot, _ in asked}) == len(asked)
+    for node, slot, tensor in asked[:: max(1, len(asked) // 40)]:
+        parameters = {"node": node, "slot": slot}
+        found = client.ok(client.get(f"/api/v1/plans/{state['id']}/slices", params=parameters))
+        shape = tuple(cell["total"] for cell in tensor["cells"])
+        expected = slices(Layout.parse(tensor["layout"]), shape, mesh)
+        assert (found["layout"], tuple(found["shape"]), found["ranks"]) == (tensor["layout"], shape, 8)
+        assert [tuple(map(tuple, part)) for part in found["slices"]] == list(expected)
+        assert found["note"] == ""
+
+
+def test_slices_of_what_is_not_there(client: Caller, state: dict[str, Any]) -> None:
+    path = f"/api/v1/plans/{state['id']}/slices"
+    client.problem(client.get(path, params={"node": "nothing"}), 404, "plan.node-unknown")
+    found = client.problem(client.get(path, params={"node": ":lm_head", "slot": "y"}), 404, "plan.slot-unknown")
+    assert found["hint"].startswith("Use one of: x, weight, ")
+    client.problem(client.get(path), 422, "http.invalid")
+
+
+def test_redistribute_shows_the_slices(client: Caller) -> None:
+    mesh = [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]
+    body = {"source": "Shard(0), Partial()", "target": "P('tp', 'dp')", "mesh": mesh, "shape": [8, 8]}
+    found = client.ok(client.post("/api/v1/redistribute", json=body))
+    assert [held["layout"] for held in found["slices"]] == ["[dp, -] +tp", *(step["target"] for step in found["steps"])]
+    assert found["slices"][-1]["slices"][5] == [[2, 4], [4, 8]]
+    body |= {"source": "[4, 2] | [1, -1]", "target": "[-, -]"}
+    assert client.ok(client.post("/api/v1/redistribute", json=body))["mesh"] == [["dp", 2], ["tp0", 2], ["tp1", 2]]
+
+
+def test_slices_of_many_ranks_are_a_sample(client: Caller) -> None:
+    body = {"source": "[a]", "target": "[-]", "mesh": [{"name": "a", "size": 4096}], "shape": [4096]}
+    first = client.ok(client.post("/api/v1/redistribute", json=body))["slices"][0]
+    assert (len(first["slices"]), first["ranks"], first["note"]) == (64, 4096, "the first 64 of 4,096 ranks")
+
+
+def test_a_text_that_can_not_be_read_has_a_place(client: Caller) -> None:
+    body = {"source": "[a, b", "target": "[-]", "mesh": [{"name": "a", "size": 2}], "shape": [4]}
+    found = client.problem(client.post("/api/v1/redistribute", json=body), 422, "layout.syntax")
+    assert found["place"] == {"text": "[a, b", "start": 5, "stop": 6}
+    found = client.problem(client.post("/api/v1/redistribute", json=body | {"dtype": "x", "source": "[-]"}), 422,
+                           "tensor.dtype-unknown")  # fmt: skip
+    assert found["place"] is None
+
+
 def test_redistribute(client: Caller) -> None:
     mesh = [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]
     body = {"source": "[dp, tp] ", "target": "[dp, -]", "mesh": mesh, "shape": [64, 32], "dtype": "float32"}
@@ -119,6 +170,9 @@ def test_redistribute(client: Caller) -> None:
     [
         ({"source": "tp"}, "layout.syntax"),
         ({"source": "[tp, tp]"}, "layout.axis-reused"),
+        ({"source": "P(" * 200}, "surface.spec-syntax"),
+        ({"source": "[4] | [0, -1]"}, "mesh.matrix-ranks"),
+        ({"source": "[2, 2, 2, 1, 1, 1, 1, 1] | [9, -1]"}, "mindspore.map-range"),
         ({"dtype": "float7"}, "tensor.dtype-unknown"),
         ({"shape": [64]}, "layout.rank-mismatch"),
         ({"shape": [7, 7]}, "layout.uneven-unsupported"),

@@ -222,7 +222,8 @@ REFUSED = [
     (
         edited(parameters=[PARAMETER, PARAMETER | {"layout": "[tp"}]),
         "document.value",
-        "In the plan file, parameters[1].layout: '[tp' is not a layout. Write e.g. [dp, tp·cp, -] +ep.",
+        "In the plan file, parameters[1].layout: '[tp' is not a layout: ',', '·' or ']' is expected in place of the "
+        "end. Write e.g. [dp, tp·cp, -] +ep.",
     ),
     (
         TEXT.replace('"hidden_size": 64', '"hidden_size": 65'),

@@ -30,6 +30,7 @@ const UNREACHABLE: Problem = {
   code: "http.unreachable",
   hint: "See that `shardwright serve` is running, then try again.",
   subject: "",
+  place: null,
 };
 
 const client = createClient<paths>({ baseUrl: "" });

@@ -404,6 +404,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/slices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Slices
+         * @description Return which part each rank holds of an operand or result of a node, or of the value of an edge.
+         *
+         *     `node` is the id of a node of the view, with a slot, or the id of an edge, without.
+         */
+        get: operations["slices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/undo": {
         parameters: {
             query?: never;
@@ -455,7 +477,9 @@ export interface paths {
         put?: never;
         /**
          * Redistribute
-         * @description Return the cheapest way from one layout to another, with what each step moves and takes.
+         * @description Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+         *
+         *     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
          */
         post: operations["redistribute"];
         delete?: never;
@@ -1329,6 +1353,18 @@ export interface components {
             type: "parameter";
         };
         /**
+         * Place
+         * @description Characters `start … stop-1` of a text that was sent, or its end.
+         */
+        Place: {
+            /** Start */
+            start: number;
+            /** Stop */
+            stop: number;
+            /** Text */
+            text: string;
+        };
+        /**
          * PlanState
          * @description A plan with its graph and numbers; `undo` and `redo` are the labels of the edits that these would take.
          */
@@ -1463,7 +1499,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description What went wrong (RFC 9457), with a stable code and the remedy.
+         * @description What went wrong (RFC 9457), with a stable code and the remedy, and the place if a text can't be read.
          */
         Problem: {
             /** Code */
@@ -1472,6 +1508,7 @@ export interface components {
             detail: string;
             /** Hint */
             hint: string;
+            place: components["schemas"]["Place"] | null;
             /** Status */
             status: number;
             /** Subject */
@@ -1537,16 +1574,30 @@ export interface components {
         /**
          * RedistributionAnswer
          * @description The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved.
+         *
+         *     Parameters
+         *     ----------
+         *     mesh
+         *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+         *     slices
+         *         What the ranks hold at the start and after every step.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
             bound_bytes: number | null;
+            /** Mesh */
+            mesh: [
+                string,
+                number
+            ][];
             /** Peak Bytes */
             peak_bytes: number;
             /** Received Bytes */
             received_bytes: number;
             /** Seconds */
             seconds: number;
+            /** Slices */
+            slices: components["schemas"]["Slices"][];
             /** Steps */
             steps: components["schemas"]["RedistributionStep"][];
         };
@@ -1658,6 +1709,34 @@ export interface components {
             step_time: components["schemas"]["CostItem"];
             /** Tokens Per Second */
             tokens_per_second: number;
+        };
+        /**
+         * Slices
+         * @description Which part each rank holds.
+         *
+         *     Parameters
+         *     ----------
+         *     ranks
+         *         Ranks in all.
+         *     slices
+         *         Per rank from 0, and per dim, where its part begins and ends; of the first 64 ranks.
+         *     note
+         *         What is left out; empty if nothing is.
+         */
+        Slices: {
+            /** Layout */
+            layout: string;
+            /** Note */
+            note: string;
+            /** Ranks */
+            ranks: number;
+            /** Shape */
+            shape: number[];
+            /** Slices */
+            slices: [
+                number,
+                number
+            ][][];
         };
         /**
          * SplitAxisChange
@@ -1801,6 +1880,7 @@ export type NewPlan = components['schemas']['NewPlan'];
 export type NodeView = components['schemas']['NodeView'];
 export type ParameterChange = components['schemas']['ParameterChange'];
 export type ParameterDecision = components['schemas']['ParameterDecision'];
+export type Place = components['schemas']['Place'];
 export type PlanState = components['schemas']['PlanState'];
 export type PlanSummary = components['schemas']['PlanSummary'];
 export type PlanView = components['schemas']['PlanView'];
@@ -1818,6 +1898,7 @@ export type RedistributionRequest = components['schemas']['RedistributionRequest
 export type RedistributionStep = components['schemas']['RedistributionStep'];
 export type Registry = components['schemas']['Registry'];
 export type Report = components['schemas']['Report'];
+export type Slices = components['schemas']['Slices'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
@@ -2785,6 +2866,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Report"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    slices: {
+        parameters: {
+            query: {
+                node: string;
+                slot?: string;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Slices"];
                 };
             };
             /** @description The request is not legal. */

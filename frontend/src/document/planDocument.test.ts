@@ -13,6 +13,7 @@ function problem(status: number, more: { version?: number } = {}): ApiError {
     code: "x",
     hint: "",
     subject: "",
+    place: null,
     ...more,
   });
 }
