@@ -114,7 +114,7 @@ class Ranks:
 def _unimportable_main() -> Iterator[None]:
     """Hide the main module, which a new process would import again.
 
-    Rank processes need nothing of it, and a script that proves a plan at its top level would start over in each of them.
+    Rank processes need nothing of it, and a script that proves a plan at its top level would start over in each.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
