@@ -106,6 +106,38 @@ def test_the_filter_finds_an_operator_by_keyboard(designer: Designer) -> None:
     expect(designer.inspected).to_have_text("q_proj")
 
 
+def test_an_edit_of_one_layer_cuts_the_run_and_undo_joins_it_again(designer: Designer) -> None:
+    before = designer.state()
+    designer.pick("q_proj")
+    designer.page.get_by_text("One layer", exact=True).click()
+    designer.page.get_by_role("textbox", name="Layer").fill("5")
+    designer.toggle("k", "tp")
+    runs = [group["layers"] for group in designer.state()["view"]["groups"] if group["total"]]
+    assert runs == [5, 1, 26]
+    # The selection follows the layer that was edited.
+    expect(designer.page.locator('[role="treeitem"][aria-selected="true"]')).to_contain_text("q_proj")
+    expect(designer.chip("k", "tp")).to_have_attribute("aria-pressed", "true")
+    designer.undo()
+    assert decided(designer.state()) == decided(before)
+
+
+def test_parameters_are_stored_further_apart_and_undone_step_by_step(designer: Designer) -> None:
+    page, states = designer.page, [designer.state()]
+    designer.pick("q_proj")
+    with designer.edit():
+        page.get_by_test_id("store:weight:dp").click()
+    states.append(designer.state())
+    assert states[1]["summary"]["memory_bytes"] < states[0]["summary"]["memory_bytes"]
+    with designer.edit():
+        page.get_by_role("switch", name="Drop after forward").click()
+    states.append(designer.state())
+    with designer.edit():
+        page.get_by_test_id("release:n").click()
+    for state in reversed(states):
+        designer.undo()
+        assert decided(designer.state()) == decided(state)
+
+
 def test_a_burst_of_edits_is_not_lost(designer: Designer) -> None:
     """Clicks that come faster than answers are queued, drawn at once, and end as asked for."""
     designer.pick("q_proj")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from .conftest import Faults
 from .designer import Designer, Rest
 
 # 16 heads' worth of queries can't be cut in 32; 8 groups of keys neither.
@@ -58,3 +59,31 @@ def test_a_digit_key_on_it_is_refused_in_its_row(page: Page, refused: Locator) -
     page.keyboard.press("1")
     alert = page.get_by_role("region", name="Inspector").get_by_role("alert")
     expect(alert).to_contain_text("32")
+
+
+def test_a_refused_preset_is_told_above_the_graph(page: Page, rest: Rest, faults: Faults) -> None:
+    faults.allow("status of 422")
+    designer = Designer(page, rest, rest.new_plan(global_batch=7, presets=[])["id"]).open()
+    before = designer.state()
+    page.get_by_role("button", name="Presets").click()
+    page.get_by_role("menuitem", name="Data parallel over dp").click()
+    banner = page.get_by_test_id("refusal")
+    expect(banner).to_contain_text("Not made: Data parallel over dp.")
+    expect(banner).to_contain_text("7 % 2 = 1")
+    banner.get_by_role("button", name="Dismiss").click()
+    expect(banner).to_have_count(0)
+    assert designer.state() == before
+
+
+def test_a_refused_batch_is_told_by_its_fields_and_a_precision_is_taken(designer: Designer, faults: Faults) -> None:
+    faults.allow("status of 422")
+    page = designer.page
+    page.get_by_test_id("mesh").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Global batch").fill("7")
+    dialog.get_by_role("button", name="Change the batch").click()
+    expect(dialog.get_by_role("region", name="Batch").get_by_role("alert")).to_contain_text("7 % 2 = 1")
+    dialog.get_by_role("combobox", name="Precision").click()
+    with designer.edit():
+        page.get_by_role("option", name="fp32", exact=True).click()
+    assert designer.state()["precision"] == "fp32"

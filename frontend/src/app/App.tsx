@@ -13,8 +13,11 @@ export function App() {
   const { setColorScheme } = useMantineColorScheme();
   const dark = useComputedColorScheme("light") === "dark";
   const toggleTheme = () => setColorScheme(dark ? "light" : "dark");
-  // A plan that was just created is here already: no need to fetch it again.
+  // A plan that was just created is here already: no need to fetch it again. Whoever comes back later gets it as it is then.
   const created = useRef<PlanState | null>(null);
+  useEffect(() => {
+    if (created.current?.id !== id) created.current = null;
+  }, [id]);
 
   useEffect(() => {
     if (id === null) document.title = "Shardwright";
