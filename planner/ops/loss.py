@@ -86,6 +86,10 @@ def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[
     return write
 
 
+def _no_line(local: Local) -> str:
+    raise AssertionError(f"{local.node.name} is written by its parts")
+
+
 _ROWS = "… vocab, … -> …"
 CROSS_ENTROPY = OpDef(
     name="cross_entropy",
@@ -96,7 +100,7 @@ CROSS_ENTROPY = OpDef(
     flops=lambda operands, _: 5.0 * prod(operands[0]),
     backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
     differentiable=("logits",),
-    torch=_call("cross_entropy"),
+    torch=_no_line,
     parts=_parts,
 )
 TOKEN_LOSS = OpDef(

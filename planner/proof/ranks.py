@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 from ..errors import ProofError
 from .job import Job, RankResult, enter
@@ -100,7 +103,22 @@ class Ranks:
         for rank in range(self.world):
             mine, its = context.Pipe()
             process = context.Process(target=enter, args=(rank, self.world, str(store), self.timeout, its), daemon=True)
-            process.start()
+            with _unimportable_main():
+                process.start()
             its.close()
             self._processes.append(process)
             self._pipes.append(mine)
+
+
+@contextmanager
+def _unimportable_main() -> Iterator[None]:
+    """Hide the main module, which a new process would import again.
+
+    Rank processes need nothing of it, and a script that proves a plan at its top level would start over in each.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
