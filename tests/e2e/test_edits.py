@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from .designer import Designer, decided
+from .conftest import NewContext
+from .designer import Designer, Rest, decided
 from .latency import edit_latencies, percentile
 
 
@@ -158,3 +159,18 @@ def test_an_edit_is_on_screen_within_the_budget(designer: Designer) -> None:
     if percentile(found, 95) > BUDGET_MS:
         found = edit_latencies(designer, 20)
     assert percentile(found, 95) <= BUDGET_MS, found
+
+
+def test_an_edit_leaves_the_outline_where_it_was_scrolled_to(new_context: NewContext, rest: Rest) -> None:
+    page = new_context(viewport={"width": 1200, "height": 500}).new_page()
+    designer = Designer(page, rest, rest.new_plan()["id"]).open()
+    page.keyboard.press("Control+k")
+    page.get_by_role("textbox", name="Find an operator or a command").fill("lm_head")
+    page.keyboard.press("Enter")
+    expect(designer.inspected).to_have_text("lm_head")
+    scroller = page.get_by_role("tree", name="Operators").locator("..")
+    assert scroller.evaluate("(element) => element.scrollTop") > 0
+    scroller.evaluate("(element) => element.scrollTo(0, 0)")
+    designer.toggle("k", "tp")
+    designer.settle()
+    assert scroller.evaluate("(element) => element.scrollTop") == 0

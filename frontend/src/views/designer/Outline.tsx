@@ -56,9 +56,13 @@ export function Outline({
       onReveal(selected);
     }
   }, [selected]);
+  // Once for each selection: an edit makes new rows, and must not take back where somebody scrolled to.
+  const scrolledTo = useRef<string | null>(null);
   useEffect(() => {
+    if (selected === scrolledTo.current) return;
     const index = selected ? rows.indexOf(selected) : -1;
     if (index >= 0) virtual.scrollToIndex(index);
+    if (index >= 0 || selected === null) scrolledTo.current = selected;
   }, [selected, rows, virtual]);
 
   const focusable = selected && rows.includes(selected) ? selected : rows[0];
