@@ -32,7 +32,8 @@ MODELS = {
 }
 HEAD = """# Edits, measured in the page
 
-`make bench` writes this page. {where}, headless Chromium with software painting.
+`make bench` writes this page. {where};
+headless Chromium with software painting.
 
 An edit moves `tp` of `q_proj` between its factors `n` and `k`, {edits} times by a click on the chip. Its time runs from
 the click's own time stamp to the end of the frame that paints the new step time: request, evaluation of the whole plan,
@@ -84,7 +85,10 @@ def main() -> None:
         playwright.chromium.launch(executable_path=path, args=list(FLAGS)) as browser,
     ):
         rows = [measure(browser, Rest(server), model) for model in MODELS]
-    where = f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.machine()}"
+    where = (
+        f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.machine()},"
+        f" load average {os.getloadavg()[0]:.1f}, niceness {os.nice(0)}"
+    )
     text = HEAD.format(where=where, edits=EDITS, openings=OPENINGS) + "\n".join(rows) + "\n"
     RESULTS.write_text(text, "utf-8")
     print(text)
