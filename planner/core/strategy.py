@@ -118,7 +118,10 @@ def _problems(
             yield _error(code, subject,
                          f"{subject}: factor {factor} of size {sizes[factor]} over {'·'.join(axes)} ({count} parts) "
                          f"{what}: {sizes[factor]} % {count} = {sizes[factor] % count}.",
-                         f"Use a degree that divides {sizes[factor]}, e.g. {', '.join(map(str, near))}.")  # fmt: skip
+                         f"Use a degree that divides {sizes[factor]}, e.g. {', '.join(map(str, near))}."
+                         if len(axes) == 1 else
+                         f"Take {' or '.join(axes)} from {factor}: its axes must multiply to a divisor of "
+                         f"{sizes[factor]}.")  # fmt: skip
     yield from _merged_dims(rule, strategy, sizes, mesh, subject)
     yield from _kept(rule, strategy, subject)
 

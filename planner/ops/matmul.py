@@ -35,7 +35,7 @@ def _torch(local: Local) -> str:
 
 LINEAR = OpDef(
     name="linear",
-    summary="y = x·weightᵀ + bias",
+    summary="y = x·weightᵀ, plus bias if it has one",
     operands=("x", "weight", "bias?"),
     infer=_infer,
     rule=_rule,

@@ -86,7 +86,7 @@ def test_a_nonlinear_sum_needs_no_terms() -> None:
             {"batch": "tp dp"},
             {},
             "layout.uneven-unsupported",
-            ["batch", "4", "8 parts", "4 % 8 = 4", "1, 2, 4"],
+            ["batch", "4", "8 parts", "4 % 8 = 4", "Take tp or dp from batch", "a divisor of 4"],
         ),
         (ATTENTION, {"key": "tp"}, {}, "rule.factor-blocked", ["key", "softmax", "Take tp from key"]),
         (ATTENTION, {"g": "tp"}, {}, "rule.factor-even", ["g", "2", "4 parts", "2 % 4 = 2", "1, 2"]),
