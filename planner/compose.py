@@ -39,6 +39,7 @@ from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
 from .exporters import EXPORTERS
 from .hardware import cluster as cluster_named
+from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source
 from .importers import shrunk as shrunk_graph
@@ -48,7 +49,7 @@ from .surfaces import read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "bundle", "choices_at", "cluster_for", "evaluate", "export", "load_model", "load_source", "open_plan",
+    "bundle", "choices_at", "evaluate", "export", "load_model", "load_source", "open_plan",
     "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
 ]  # fmt: skip
 
@@ -163,20 +164,14 @@ def redistribute(
     shape
         Global shape of the tensor.
     cluster
-        What the steps are priced on; by default one node of as many H100 as the mesh has ranks, or nodes of eight.
+        What the steps are priced on; by default `hardware.cluster_name` of as many H100 as the mesh has ranks.
     """
     mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
-    name = cluster or cluster_for(mesh)
+    name = cluster or cluster_name(mesh.device_count)
     layouts = [read_layout(layout, mesh, shape) if isinstance(layout, str) else layout for layout in (source, target)]
     if dtype not in DTYPE_BYTES:
         raise PlannerError("tensor.dtype-unknown", f"{dtype!r} is no element type.", f"Use {', '.join(DTYPE_BYTES)}.")
     return _plan_edge(layouts[0], layouts[1], shape, DTYPE_BYTES[dtype], mesh, name)
-
-
-def cluster_for(mesh: DeviceMesh) -> str:
-    """Return the name of a cluster of H100 that a mesh fits on, where none is named."""
-    count = mesh.device_count
-    return f"1x{count}-h100-sxm" if count <= 8 else f"{-(-count // 8)}x8-h100-sxm"
 
 
 @lru_cache(maxsize=65536)

@@ -6,7 +6,7 @@ from planner import compose
 from planner.collectives import COLLECTIVES
 from planner.core.tensor import DTYPE_BYTES
 from planner.cost import step_seconds
-from planner.hardware import cluster
+from planner.hardware import cluster, cluster_name
 from planner.redistribution import lower_bound_elements
 from planner.surfaces import read_layouts
 
@@ -29,7 +29,7 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     mesh, (source, target) = read_layouts((wanted.source, wanted.target), mesh_of(wanted.mesh), shape)
     check_mesh(mesh)
     check_moved(source, target, mesh)
-    machines = cluster(wanted.cluster or compose.cluster_for(mesh))
+    machines = cluster(wanted.cluster or cluster_name(mesh.device_count))
     found = compose.redistribute(source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name)
     size = DTYPE_BYTES[wanted.dtype]
     bound = lower_bound_elements(found.source, found.target, shape, mesh)

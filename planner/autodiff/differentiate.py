@@ -7,16 +7,13 @@ as reduce-scatters, that data parallelism all-reduces weights, are results of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ..core.assignment import AssignedNode, Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph, TrainingGraph
-from ..core.collective import Redistribution
+from ..core.collective import PlanEdge
 from ..core.gradient import raw_layout
 from ..core.layout import Layout
 from ..ops import OPS
-
-PlanEdge = Callable[[Layout, Layout, tuple[int, ...], str], Redistribution]
 
 
 def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:

@@ -11,14 +11,13 @@ from ..compose import load_model, open_plan, save_plan
 from ..core.graph import ModelGraph
 from ..core.mesh import DeviceMesh
 from ..errors import PlannerError
+from ..hardware import cluster_name
 from ..plan import Plan
 from ..presets import PRESETS
 from . import syntax
 from .options import PlanOptions
 
 LONGEST_SEQ = 8192
-DEVICE = "h100-sxm"
-NODE = 8
 _PLAN_FILE = re.compile(rb'"format"\s*:\s*"shardwright-plan"')
 # As much of a file as a plan may have.
 _LOOKED_AT = 4 << 20
@@ -56,13 +55,6 @@ def save(asked: Request, options: PlanOptions) -> None:
         ) from None  # fmt: skip
 
 
-def cluster_for(mesh: DeviceMesh, device: str = DEVICE) -> str:
-    """Return the cluster of a mesh: one node, or the fewest equal nodes of at most eight devices."""
-    count = mesh.device_count
-    each = next(size for size in range(min(NODE, count), 0, -1) if count % size == 0)
-    return f"{count // each}x{each}-{device}"
-
-
 def _is_plan(source: str) -> bool:
     path = Path(source)
     try:
@@ -80,7 +72,7 @@ def _new(options: PlanOptions) -> Request:
     microbatches = 1 if options.microbatches is None else options.microbatches
     plan = Plan.new(
         graph,
-        cluster=options.cluster or cluster_for(mesh),
+        cluster=options.cluster or cluster_name(mesh.device_count),
         mesh=mesh,
         # Until the data ranks are known, a batch that every count of parts divides.
         global_batch=max(1, microbatches) * mesh.device_count if options.global_batch is None else options.global_batch,
@@ -102,7 +94,7 @@ def _edited_file(options: PlanOptions) -> Request:
     if options.mesh is not None:
         mesh = changes["mesh"] = DeviceMesh.parse(options.mesh)
         if options.cluster is None and mesh.device_count != plan.cluster.device_count:
-            changes["cluster"] = cluster_for(mesh, plan.cluster.device.name)
+            changes["cluster"] = cluster_name(mesh.device_count, plan.cluster.device.name)
             assumed.add("cluster")
     decisions = replace(plan.decisions, **changes)  # type: ignore[arg-type]
     return Request(plan=_edited(replace(plan, decisions=decisions), options), assumed=frozenset(assumed))

@@ -17,12 +17,12 @@ from ..core.units import format_bytes, format_seconds
 from ..cost import step_seconds
 from ..errors import LayoutError
 from ..hardware import cluster as cluster_named
+from ..hardware import cluster_name
 from ..redistribution import lower_bound_elements
 from ..simulate import slice_map
 from ..surfaces import read_layouts
 from . import syntax
 from .door import heading
-from .plans import cluster_for
 from .slices_text import slices_text
 from .table import columns
 
@@ -79,7 +79,7 @@ def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, clust
     """
     sizes = syntax.shape(shape)
     ranks, (before, after) = read_layouts((source, target), DeviceMesh.parse(mesh), sizes)
-    machines = cluster_named(cluster or cluster_for(ranks))
+    machines = cluster_named(cluster or cluster_name(ranks.device_count))
     _hold_count(ranks, machines)
     moved = redistribute(before, after, ranks, shape=sizes, dtype=dtype, cluster=machines.name)
     size = DTYPE_BYTES[dtype]

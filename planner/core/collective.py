@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -80,3 +81,7 @@ class Redistribution:
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}: {', then '.join(map(str, self.steps)) or 'nothing to move'}"
+
+
+PlanEdge = Callable[[Layout, Layout, tuple[int, ...], str], Redistribution]
+"""Source layout, target layout, global shape, element type → the cheapest redistribution."""

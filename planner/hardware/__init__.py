@@ -13,10 +13,12 @@ from .definition import Hardware, parse
 from .precision import PRECISIONS, has_master, optimizer_bytes, precision
 
 __all__ = [
+    "DEFAULT_DEVICE",
     "HARDWARE",
     "PRECISIONS",
     "Hardware",
     "cluster",
+    "cluster_name",
     "has_master",
     "optimizer_bytes",
     "precision",
@@ -30,6 +32,22 @@ def _load() -> Mapping[str, Hardware]:
 
 
 HARDWARE: Mapping[str, Hardware] = _load()
+
+
+DEFAULT_DEVICE = "h100-sxm"
+
+
+def cluster_name(devices: int, device: str = DEFAULT_DEVICE) -> str:
+    """Return the cluster of so many devices where none is named: one node, or the fewest equal ones that there can be.
+
+    Examples
+    --------
+    >>> cluster_name(4), cluster_name(12), cluster_name(16)
+    ('1x4-h100-sxm', '2x6-h100-sxm', '2x8-h100-sxm')
+    """
+    most = min(HARDWARE[device].node_devices, devices)
+    each = next(size for size in range(most, 0, -1) if devices % size == 0)
+    return f"{devices // each}x{each}-{device}"
 
 
 def cluster(name: str) -> ClusterSpec:

@@ -11,6 +11,7 @@ from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
 from ..core.symbol import evaluate
 from ..errors import PlannerError, ProofError
+from ..hardware import cluster_name
 from ..plan import Plan
 
 LARGEST_WORLD = 8
@@ -32,7 +33,7 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     decisions = replace(
         plan.decisions,
         mesh=mesh,
-        cluster=_cluster(ranks, plan.cluster.device.name),
+        cluster=cluster_name(ranks, plan.cluster.device.name),
         global_batch=max(2, ranks) * plan_microbatches(plan),
         microbatches=plan_microbatches(plan),
         seq=2 * max(2, ranks),
@@ -117,10 +118,6 @@ def _small_mesh(mesh: DeviceMesh, largest: int) -> DeviceMesh:
 
 def _least_prime(number: int) -> int:
     return next(p for p in range(2, number + 1) if number % p == 0)
-
-
-def _cluster(ranks: int, device: str) -> str:
-    return f"1x{ranks}-{device}" if ranks <= 8 else f"{-(-ranks // 8)}x8-{device}"
 
 
 def _sizes(plan: Plan) -> list[tuple[int, int, int]]:

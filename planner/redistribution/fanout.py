@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core.assignment import Assembly, Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph
-from ..core.collective import Redistribution
+from ..core.collective import PlanEdge
 from ..core.layout import Layout
 from ..core.tensor import TensorMeta
-
-PlanEdge = Callable[[Layout, Layout, tuple[int, ...], str], Redistribution]
-"""Source layout, target layout, global shape, element type → the cheapest redistribution."""
 
 LOSS_READER = "backward pass"
 
