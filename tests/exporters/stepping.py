@@ -113,8 +113,10 @@ def _run(case: Case, rank: int, mesh: Any, names: dict[str, Any], steps: Any) ->
         before = x.clone()
         made: list[int] = []
         with counted(steps, idle=case.measured) as counts, measured(made) if case.measured else nullcontext():
-            after = _done(eval(line, names), x, mesh, case.compiled)
+            after = eval(line, names)(x, mesh)
         room += made
+        if case.compiled:
+            _compile(eval(line, names), x, after, mesh)
         if case.measured:
             return Answer("", tuple(counts), (), tuple(room))
         world = COLLECTIVES[step.kind].run(step, world, case.mesh)
@@ -128,18 +130,15 @@ def _run(case: Case, rank: int, mesh: Any, names: dict[str, Any], steps: Any) ->
     return Answer("", tuple(handed), tuple(mesh.log), tuple(room))
 
 
-def _done(step: Any, x: Any, mesh: Any, compiled: bool) -> Any:
-    """Do a step, and once more as one compiled graph if that is wanted."""
+def _compile(step: Any, x: Any, expected: Any, mesh: Any) -> None:
+    """Do a step as one compiled graph."""
     import torch
 
-    after = step(x, mesh)
-    if compiled:
-        log, mesh.log = mesh.log, None
-        torch.compiler.reset()
-        again = torch.compile(lambda y: step(y, mesh) + 0, backend="aot_eager", fullgraph=True)(x)
-        assert torch.equal(again, after), step
-        mesh.log = log
-    return after
+    log, mesh.log = mesh.log, None
+    torch.compiler.reset()
+    again = torch.compile(lambda y: step(y, mesh) + 0, backend="aot_eager", fullgraph=True)(x)
+    assert torch.equal(again, expected), step
+    mesh.log = log
 
 
 @contextmanager
