@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .definition import Local, OpDef
+from .dropout import DROPOUT
 from .elementwise import ADD, SWIGLU
 from .embedding import EMBEDDING
 from .loss import (
@@ -30,7 +31,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition
     for definition in sorted(
         (
-            ADD, ATTENTION, COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, EMBEDDING, LINEAR, LOG_LOSS, MEAN_SQUARE,
+            ADD, ATTENTION, COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, DROPOUT, EMBEDDING, LINEAR, LOG_LOSS, MEAN_SQUARE,
             MERGE_HEADS, PICK_TARGET, RMS_NORM, RMS_SCALE, ROTARY, ROTARY_TABLE, ROW_MAX, SPLIT_HEADS, SUM_EXP,
             SUM_TOKENS, SWIGLU, TOKEN_LOSS,
         ),

@@ -64,6 +64,7 @@ CASES: dict[str, Node] = {
     "attention-one-group": node("attention", _heads(4), _heads(1), _heads(1)),
     "count_targets": node("count_targets", LABELS, ignore_index=-100),
     "cross_entropy": node("cross_entropy", LOGITS, LABELS, ignore_index=-100),
+    "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
@@ -109,19 +110,19 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
 
 def local(one: Node, strategy: ShardStrategy, arguments: tuple[str, ...], mesh: DeviceMesh) -> Local:
     """Return what one rank computes, for writing its expression."""
-    sizes, start = {}, {}
-    for factor, size in one.rule.sizes:
+    shares, start = {}, {}
+    for factor, size in sizes(one).items():
         axes = strategy.axes(factor)
-        sizes[factor] = evaluate(size, SYMBOLS) // mesh.size_of(axes)
+        shares[factor] = size // mesh.size_of(axes)
         if axes:
-            start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}"
+            start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {shares[factor]}"
     shapes = [
-        tuple(prod(sizes[f] for f in dim) for dim in tensor) for tensor in (*one.rule.operands, *one.rule.results)
+        tuple(prod(shares[f] for f in dim) for dim in tensor) for tensor in (*one.rule.operands, *one.rule.results)
     ]
     count = len(one.rule.operands)
     return Local(
-        node=one, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        start=start,
+        node=one, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=shares,
+        start=start, whole=sizes(one), sequences=BATCH,
     )  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    place = SimpleNamespace(index=lambda *axes: mesh.index(rank, axes), device="cpu")
+    place = SimpleNamespace(index=lambda *axes: mesh.index(rank, axes), device="cpu", step=3, sequence=0)
     names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": place}
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)

@@ -45,9 +45,10 @@ class Writer:
         """Return the text of one class."""
         module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
         lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
-        lines += ["    def __init__(self, mesh: Mesh) -> None:", "        super().__init__()"]
+        layered = self._layered(body)
+        lines.append(f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:")
+        lines += ["        super().__init__()", "        self.mesh = mesh", *["        self.layer = layer"] * layered]
         lines += [
-            "        self.mesh = mesh",
             *(f"        {line}" for long in self._members(body) for line in wrapped(long, _WIDTH)),
             "",
         ]
@@ -72,9 +73,10 @@ class Writer:
         """Yield the assignments of `__init__`: child modules and the weights of leaf modules."""
         for line in body.lines:
             if isinstance(line, Call):
-                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}(mesh)"
+                arguments = "mesh, layer" if self._layered(line.body) else "mesh"
+                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}({arguments})"
             elif isinstance(line.what, Assembly) and line.what.position == 0:
-                parts = [f"*({name}(mesh) for _ in range({run.count}))" for run, name in self.runs[line.what.name]]
+                parts = [f"*({_made(run, name)})" for run, name in self.runs[line.what.name]]
                 listed = parts[0][2:-1] if len(parts) == 1 else ", ".join(parts)
                 yield f"self.{line.what.name.rpartition('.')[2]} = nn.ModuleList([{listed}])"
         leaves: dict[str, list[ParameterLayout]] = {}
@@ -84,6 +86,14 @@ class Writer:
                 leaves.setdefault(leaf, []).append(p)
         for leaf, parameters in leaves.items():
             yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+
+    def _layered(self, body: Body) -> bool:
+        """Return whether a line of a layer's class, or of its children, names the layer."""
+        return self.scope > 0 and any(
+            self._layered(line.body) if isinstance(line, Call)
+            else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
+            for line in body.lines
+        )  # fmt: skip
 
     def _identifiers(self, body: Body) -> dict[Key, str]:
         keys: list[Key] = [*body.inputs]
@@ -146,9 +156,10 @@ class Writer:
         assignment, node = self.training.assignment, assigned.node
         mesh = assignment.mesh
         sizes, start = {}, {}
-        for factor, size in node.rule.sizes:
+        whole = {factor: evaluate(size, assignment.symbols) for factor, size in node.rule.sizes}
+        for factor, size in whole.items():
             axes = assigned.strategy.axes(factor)
-            sizes[factor] = evaluate(size, assignment.symbols) // mesh.size_of(axes)
+            sizes[factor] = size // mesh.size_of(axes)
             if mesh.size_of(axes) > 1:
                 start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}".replace("'", '"')
         shapes = [
@@ -158,7 +169,8 @@ class Writer:
         count = len(node.rule.operands)
         return Local(
             node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]),
-            sizes=sizes, start=start,
+            sizes=sizes, start=start, whole=whole, sequences=dict(assignment.symbols)["B"],
+            layer="self.layer" if self.scope else "0",
         )  # fmt: skip
 
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
@@ -204,6 +216,13 @@ class Writer:
             for s in moved.steps
         ]
         return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
+
+
+def _made(run: Assembly, name: str) -> str:
+    """Return the generator of a run's layers."""
+    if any(OPS[assigned.node.op].layered for assigned in run.nodes):
+        return f"{name}(mesh, layer) for layer in range({run.start}, {run.stop})"
+    return f"{name}(mesh) for _ in range({run.count})"
 
 
 def _spec(p: ParameterLayout) -> str:
