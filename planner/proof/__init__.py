@@ -17,6 +17,7 @@ from pathlib import Path
 from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
+from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
 from ..errors import ProofError
 from ..plan import Plan
@@ -24,7 +25,7 @@ from .job import Job, RankResult
 from .ranks import Ranks
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
-__all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
+__all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "planned", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
 
@@ -125,34 +126,51 @@ def prove_bundle(
         progress(0.6, "sharded run")
         answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
     progress(0.9, "comparing")
-    return judge(plan, answers, train(plan) if kind == "gradients" else None)
+    return judge(plan, answers, planned(train(plan), plan, updates=steps if kind == "training" else 0))
 
 
-def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph | None) -> Proof:
+def judge(plan: Plan, answers: tuple[RankResult | str, ...], expected: Counts) -> Proof:
     """Return the proof that the ranks' answers make.
 
     Parameters
     ----------
-    training
-        What `train` gives for the plan, to compare the collectives with; None leaves them out.
+    expected
+        What each rank is to execute, from `planned`.
     """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures or training is None else _differences(planned(training, plan), results)
+    differences = () if failures else _differences(expected, results)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
-def planned(training: TrainingGraph, plan: Plan) -> Counts:
-    """Return the collectives that each rank is to execute in one step."""
+def planned(training: TrainingGraph, plan: Plan, *, updates: int = 0) -> Counts:
+    """Return the collectives that each rank is to execute.
+
+    Parameters
+    ----------
+    updates
+        Number of optimizer steps; 0 for the gradients of one step without an update.
+    """
     counts: Counts = Counter()
-    for scope in training.scopes:
-        times = scope.assembly.count * plan.decisions.microbatches
-        for fanout in scope.fanouts:
-            deliveries = [*fanout.forward, *fanout.again, *fanout.backward]
-            for step in (s for d in deliveries for s in d.redistribution.steps if not COLLECTIVES[s.kind].local):
+
+    def add(moved: Redistribution, times: int) -> None:
+        for step in moved.steps:
+            if not COLLECTIVES[step.kind].local:
                 counts[step.kind, step.axes, step.source_elements, step.target_elements] += times
+
+    for scope in training.scopes:
+        once = scope.assembly.count * (updates or 1)
+        for fanout in scope.fanouts:
+            for delivery in (*fanout.forward, *fanout.again):
+                add(delivery.redistribution, once * plan.decisions.microbatches)
+            for delivery in fanout.backward:
+                add(delivery.redistribution, once * (1 if fanout.deferred else plan.decisions.microbatches))
+        for update in scope.updates if updates else ():
+            add(update.gradient, once)
+            add(update.values, once)
+            add(update.master, scope.assembly.count)
     return counts
 
 
