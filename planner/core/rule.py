@@ -1,8 +1,9 @@
 """What an operator allows: one einsum-like line of factors, and its terms.
 
 `batch seq k, n k -> batch seq n` says: two operands, one result; a *factor* is an index of the operator's iteration
-space, and each tensor dim is an ordered product of factors, `(g r e)` when there are several. A factor in no result is
-a *reduction*: sharding it makes the result Partial. *Terms* (`x*weight + bias`) say that the operator is a sum of
+space, and each tensor dim is an ordered product of factors, `(g r e)` when there are several. A dim of
+size 1 that is no index, such as one that broadcasts, is written `1`. A factor in no result is a *reduction*: sharding
+it makes the result Partial. *Terms* (`x*weight + bias`) say that the operator is a sum of
 products of operands; an operand in no term is nonlinear and never Partial (`docs/concepts/rules.md`).
 
 Invariants: every factor has one size; a term names operands of the rule; `str(rule)` shows line and terms.
@@ -136,11 +137,11 @@ class ShardingRule:
 
 def _tensor(text: str) -> TensorFactors:
     dims = re.findall(r"\(([^)]*)\)|(\S+)", text)
-    return tuple(tuple(group.split()) if group else (single,) for group, single in dims)
+    return tuple(tuple(group.split()) if group else () if single == "1" else (single,) for group, single in dims)
 
 
 def _print(tensor: TensorFactors) -> str:
-    return " ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in tensor)
+    return " ".join(f"({' '.join(dim)})" if len(dim) > 1 else "".join(dim) or "1" for dim in tensor)
 
 
 def _sizes(

@@ -14,6 +14,18 @@ from ..core.tensor import TensorMeta
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Attribute]
+Parts = tuple[tuple[Node, ShardStrategy], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The size of a factor, and into how many shards a strategy cuts it."""
+
+    size: int
+    shards: int
+
+
+Cuts = Mapping[str, Cut]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +89,9 @@ class OpDef:
     torch
         The exported line's right-hand side.
     parts
-        For an operator that is a small graph of ordinary ones: node and strategy → the parts with their strategies.
-        The last part makes the node's results. Empty if the operator is ordinary under this strategy.
+        For an operator that is a small graph of ordinary ones: node, strategy and how each factor is cut → the parts
+        with their strategies. The last part makes the node's results. Empty if the operator is ordinary under this
+        strategy.
     """
 
     name: str
@@ -96,7 +109,7 @@ class OpDef:
     results: tuple[str, ...] = ()
     torch: Callable[[Local], str]
     extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
-    parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] = lambda _node, _strategy: ()
+    parts: Callable[[Node, ShardStrategy, Cuts], Parts] = lambda _node, _strategy, _cuts: ()
 
     @property
     def operand_names(self) -> tuple[str, ...]:

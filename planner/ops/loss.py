@@ -14,7 +14,7 @@ from ..core.graph import Node, Value
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
 
 _SCALAR = TensorMeta((), "float32")
 Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
@@ -36,7 +36,7 @@ def _tokenwise(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorM
     return (TensorMeta(operands[-1].shape, "float32"),)
 
 
-def _parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+def _parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
     """Write the loss as parts whose factors have the composite's names."""
     logits, labels = node.operands
     vocab = node.rule.size("vocab")

@@ -9,7 +9,7 @@ from ..core.graph import Node, Value
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
 
 
 def _lead(operands: tuple[TensorMeta, ...]) -> str:
@@ -31,7 +31,7 @@ def _rms_torch(local: Local) -> str:
     return f"F.rms_norm({x}, {weight}.shape, {weight}, eps={local.attribute('eps')!r})"
 
 
-def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+def _rms_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
     """Mean square as a partial sum over the shards of h, then the scaling that reads it whole."""
     if not strategy.axes("h"):
         return ()

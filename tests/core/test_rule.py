@@ -27,12 +27,14 @@ def lines(draw: st.DrawFn) -> tuple[str, tuple[tuple[int, ...], ...]]:
         names = draw(st.lists(st.sampled_from(list(FACTOR_SIZES)), max_size=4, unique=True))
         dims: list[list[str]] = []
         for name in names:
-            if dims and draw(st.booleans()):
+            if draw(st.booleans()):
+                dims.append([])
+            if dims and dims[-1] and draw(st.booleans()):
                 dims[-1].append(name)
             else:
                 dims.append([name])
         tensors.append(dims)
-    text = [" ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in dims) for dims in tensors]
+    text = [" ".join(f"({' '.join(dim)})" if len(dim) > 1 else "".join(dim) or "1" for dim in dims) for dims in tensors]
     shapes = []
     for dims in tensors:
         shape = []

@@ -102,7 +102,9 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
             made.append(torch.from_numpy(values))
             continue
         positive = (one.op, name) == ("log_loss", "sum_exp") or name in {"mean_square", "count"}
-        array = rng.random(shape) + 0.5 if positive else rng.standard_normal(shape)
+        # A count below 1 would be taken for 1.
+        least = 2.0 if name == "count" else 0.5
+        array = rng.random(shape) + least if positive else rng.standard_normal(shape)
         made.append(torch.tensor(array, dtype=dtype))
     return made
 
