@@ -16,7 +16,6 @@ from planner.core.graph import Node
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.strategy import ShardStrategy, layouts
-from planner.ops import OPS
 from tests.properties.strategies import pieces
 
 from .cases import codes, evaluate_on, expression, operands_of, sizes, strategies

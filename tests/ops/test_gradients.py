@@ -34,9 +34,7 @@ def whole_gradients(one: Node, operands: list) -> tuple[dict, dict]:  # type: ig
     seeds = {name: torch.randn(x.shape, generator=generator, dtype=x.dtype) for name, x in made}
     asked = [(name, x) for name, x in zip(one.operands, leaves, strict=True) if x.requires_grad]
     found = torch.autograd.grad([x for _, x in made], [x for _, x in asked], list(seeds.values()), allow_unused=True)
-    return seeds, {
-        name: torch.zeros_like(x) if g is None else g for (name, x), g in zip(asked, found, strict=True)
-    }
+    return seeds, {name: torch.zeros_like(x) if g is None else g for (name, x), g in zip(asked, found, strict=True)}
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)

@@ -1,0 +1,92 @@
+"""Every placement that the installed torch's DTensor registers is in our rules, or is wrong and listed here.
+
+`ATEN` says which aten operator a case is. A row that we lack runs on two ranks with generic data and must come out wrong.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from planner.ops import OPS
+
+from . import dtensor
+from .cases import CASES, operands_of
+from .placements import Row, is_right, rows
+from .test_complete import REFUSED
+
+aten = torch.ops.aten
+ATEN: dict[str, tuple[Any, dtensor.Build]] = {
+    "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
+    "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
+    "rms_norm": (aten.rms_norm.default, lambda x, weight: (x, [8], weight, 1e-5)),
+    "row_max": (aten.amax.default, lambda x: (x, [-1])),
+    "sum_tokens": (aten.sum.default, lambda x: (x,)),
+}
+"""Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
+WITHOUT: dict[str, str] = {
+    "count_targets": "comparison, sum and cast",
+    "cross_entropy": "written by its parts",
+    "divide": "a quotient that is safe for zero targets",
+    "log_loss": "several elementwise ones",
+    "mean_square": "a part of the norm",
+    "merge_heads": "transpose and view",
+    "pick_target": "a part of the loss",
+    "rms_scale": "a part of the norm",
+    "rotary": "several elementwise ones",
+    "rotary_table": "several elementwise ones",
+    "split_heads": "view and transpose",
+    "sum_exp": "a part of the loss",
+    "swiglu": "silu and product",
+    "token_loss": "log-softmax and gather",
+}
+"""Operators that no single aten operator is."""
+WRONG: dict[str, set[Row]] = {}
+"""Per case, rows of DTensor that give another result."""
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Iterator[Any]:
+    dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    yield DeviceMesh("cpu", [0, 1])
+    dist.destroy_process_group()
+
+
+def counterpart(name: str) -> tuple[Any, dtensor.Build] | None:
+    """Return the aten operator of a case; None if there is none of its name that takes just the operands."""
+    one = CASES[name]
+    if name in ATEN or one.op in WITHOUT:
+        return ATEN.get(name)
+    overloads = getattr(aten, one.op, None)
+    for overload in ("Tensor", "default"):
+        if not one.attributes and overload in (overloads.overloads() if overloads else ()):
+            return getattr(overloads, overload), lambda *operands: operands
+    return None
+
+
+COMPARED = {name: found for name in CASES if (found := counterpart(name)) is not None}
+
+
+def test_every_operator_is_compared() -> None:
+    assert {CASES[name].op for name in COMPARED} == set(OPS) - set(WITHOUT)
+    assert set(ATEN) <= set(CASES)
+    assert set(WRONG) <= set(COMPARED)
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_rows_are_covered(name: str, mesh: Any) -> None:
+    one = CASES[name]
+    op, build = COMPARED[name]
+    theirs = dtensor.rows(op, build, operands_of(one), len(one.results), mesh)
+    assert theirs, f"{op} has no rows for {name}"
+    missing = theirs - rows(one)
+    refused, _reason = REFUSED.get(one.op, (set(), ""))
+    assert missing - refused == WRONG.get(name, set())
+    for row in missing - refused:
+        assert not is_right(one, row), f"{name} refuses {row} without need"
