@@ -1,6 +1,6 @@
 """Every placement that the installed torch's DTensor registers is in our rules, or is wrong and listed here.
 
-`ATEN` says which aten operator a case is. A row that we lack runs on two ranks with generic data and must come out wrong.
+`ATEN` says which aten operator a case is. A row that we lack runs on two ranks with generic data: it must be wrong.
 """
 
 from collections.abc import Iterator
