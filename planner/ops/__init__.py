@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
-from .definition import Cut, Local, OpDef
+from .definition import Cut, Extent, Local, OpDef
 from .elementwise import ADD, SWIGLU
 from .embedding import EMBEDDING
 from .loss import (
@@ -24,7 +24,7 @@ from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 
-__all__ = ["OPS", "Cut", "Local", "OpDef"]
+__all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
 
 OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition

@@ -13,6 +13,8 @@ from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 
 Shape = tuple[int, ...]
+Extent = int | str
+"""A number of elements; a Python expression where ranks have different ones."""
 Attributes = Mapping[str, Attribute]
 Parts = tuple[tuple[Node, ShardStrategy], ...]
 
@@ -37,7 +39,7 @@ class Local:
     arguments
         Python expressions of the operands.
     operands, results
-        Local shapes.
+        Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
     start
@@ -46,9 +48,9 @@ class Local:
 
     node: Node
     arguments: tuple[str, ...]
-    operands: tuple[Shape, ...]
-    results: tuple[Shape, ...]
-    sizes: Mapping[str, int]
+    operands: tuple[tuple[Extent, ...], ...]
+    results: tuple[tuple[Extent, ...], ...]
+    sizes: Mapping[str, Extent]
     start: Mapping[str, str]
 
     def attribute(self, name: str) -> Attribute:
