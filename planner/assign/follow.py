@@ -21,8 +21,8 @@ def follow(
     """Return axes for every factor: the pinned ones, and for the others what the operands bring, where it is legal.
 
     Earlier operands win over later ones, pins over both. An arriving axis that can't stay (pinned elsewhere, factor
-    blocked, or even and not divisible) is left to a redistribution. Partial sums are not followed: they are reduced
-    before the node.
+    blocked, even and not divisible, or left too thin) is left to a redistribution. Partial sums are not followed: they
+    are reduced before the node.
 
     Parameters
     ----------
@@ -34,11 +34,14 @@ def follow(
     factors: dict[str, Axes] = dict(pinned)
     used = {axis for axes in factors.values() for axis in axes} | set(taken)
     blocked = {name for name, _ in rule.blocked}
+    least = dict(rule.least)
     for position, layout in sorted(arriving.items()):
         for dim, axes in zip(rule.operands[position], layout.dims, strict=True):
             for factor, share in _share(rule, dim, axes, sizes, mesh).items():
                 free = tuple(axis for axis in share if axis not in used)
                 if factor in factors or factor in blocked or free != share or not share:
+                    continue
+                if sizes[factor] < least.get(factor, 0) * mesh.size_of(share):
                     continue
                 if not all(fits(merged, factors | {factor: share}, sizes, mesh) for merged in _merged(rule, factor)):
                     continue

@@ -38,6 +38,8 @@ class ShardingRule:
         Factors that may not be sharded, with the reason.
     even
         Factors that must divide (heads, groups, experts): they never get uneven shards.
+    least
+        Smallest extents that a sharded factor may be cut down to, where a device reaches over to its neighbours only.
     special
         Factors whose sharding replaces the operator by a small graph of parts (`OpDef.parts`).
     reduce
@@ -50,6 +52,7 @@ class ShardingRule:
     sizes: tuple[tuple[str, Size], ...]
     blocked: tuple[tuple[str, str], ...] = ()
     even: frozenset[str] = frozenset()
+    least: tuple[tuple[str, int], ...] = ()
     special: frozenset[str] = frozenset()
     reduce: str = "sum"
 
@@ -63,6 +66,7 @@ class ShardingRule:
         sizes: dict[str, Size] | None = None,
         blocked: dict[str, str] | None = None,
         even: frozenset[str] = frozenset(),
+        least: dict[str, int] | None = None,
         special: frozenset[str] = frozenset(),
         reduce: str = "sum",
     ) -> ShardingRule:
@@ -94,6 +98,7 @@ class ShardingRule:
             sizes=_sizes(operands + results, shapes, dict(sizes or {}), line),
             blocked=tuple((blocked or {}).items()),
             even=even,
+            least=tuple((least or {}).items()),
             special=special,
             reduce=reduce,
         )

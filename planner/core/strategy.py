@@ -124,6 +124,7 @@ def _problems(
                          f"Take {' or '.join(axes)} from {factor}: its axes must multiply to a divisor of "
                          f"{sizes[factor]}.")  # fmt: skip
     yield from _merged_dims(rule, strategy, sizes, mesh, subject)
+    yield from _least(rule, strategy, sizes, mesh, subject)
     yield from _kept(rule, strategy, subject)
 
 
@@ -165,6 +166,19 @@ def _merged_dims(
                      f"{part} and hold {found.held[0]}:{found.held[1]} of the dim, which are other elements.",
                      f"Shard {cut} over axes that multiply to a divisor of {sizes[cut]}.")  # fmt: skip
         return
+
+
+def _least(
+    rule: ShardingRule, strategy: ShardStrategy, sizes: Mapping[str, int], mesh: DeviceMesh, subject: str
+) -> Iterator[Diagnostic]:
+    """Refuse shards that are smaller than what their neighbours need of them."""
+    for factor, least in rule.least:
+        count = mesh.size_of(strategy.axes(factor))
+        if count > 1 and sizes[factor] // count < least:
+            yield _error("rule.factor-thin", subject,
+                         f"{subject}: factor {factor} of size {sizes[factor]} in {count} parts leaves "
+                         f"{sizes[factor] // count} to a device, but its neighbours read {least} of them.",
+                         f"Shard {factor} over at most {max(1, sizes[factor] // least)} devices.")  # fmt: skip
 
 
 def _kept(rule: ShardingRule, strategy: ShardStrategy, subject: str) -> Iterator[Diagnostic]:

@@ -15,14 +15,13 @@ from .loss import (
     DIVIDE,
     LOG_LOSS,
     PICK_TARGET,
-    ROW_MAX,
-    SUM_EXP,
     SUM_TOKENS,
     TOKEN_LOSS,
 )  # fmt: skip
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
 
 __all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
 
@@ -30,9 +29,12 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition
     for definition in sorted(
         (
-            ADD, ATTENTION, COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, EMBEDDING, LINEAR, LOG_LOSS, MEAN_SQUARE,
-            MERGE_HEADS, PICK_TARGET, RMS_NORM, RMS_SCALE, ROTARY, ROTARY_TABLE, ROW_MAX, SPLIT_HEADS, SUM_EXP,
-            SUM_TOKENS, SWIGLU, TOKEN_LOSS,
+            ADD, SWIGLU,
+            LINEAR, EMBEDDING,
+            ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            MEAN_SQUARE, RMS_NORM, RMS_SCALE,
+            LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
+            COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
         ),
         key=lambda definition: definition.name,
     )

@@ -11,6 +11,7 @@ from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
+from ..errors import RuleError
 
 Shape = tuple[int, ...]
 Extent = int | str
@@ -131,9 +132,24 @@ def elements(shapes: tuple[Shape, ...]) -> int:
 
 def leading(count: int) -> str:
     """Return the names of `count` leading dims, as every rule line writes them."""
-    return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
+    if count <= 3:
+        return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
+    return " ".join(["batch", *(f"d{i}" for i in range(1, count))])
+
+
+def names_of(rank: int) -> list[str]:
+    """Return the names of all dims of a stream of activations: the leading ones, and `h` for the last."""
+    return [*leading(rank - 1).split(), "h"] if rank else []
 
 
 def per_element(cost: float) -> Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]:
     """Return a FLOP count of `cost` for each element of the results."""
     return lambda _operands, results: cost * elements(results)
+
+
+def dim_of(attributes: Attributes, rank: int, name: str = "dim") -> int:
+    """Return an attribute that names a dim, counted from the front; the last dim if it is left out."""
+    dim = attributes.get(name, -1)
+    if not isinstance(dim, int) or not -rank <= dim < rank:
+        raise RuleError("rule.dim", f"A tensor of {rank} dims has no dim {dim}.", f"Use {-rank} … {rank - 1}.")
+    return dim % rank

@@ -32,6 +32,7 @@ def lines(draw: st.DrawFn) -> tuple[str, tuple[tuple[int, ...], ...]]:
             if dims and dims[-1] and draw(st.booleans()):
                 dims[-1].append(name)
             else:
+                dims += [[]] * draw(st.integers(0, 1))
                 dims.append([name])
         tensors.append(dims)
     text = [" ".join(f"({' '.join(dim)})" if len(dim) > 1 else "".join(dim) or "1" for dim in dims) for dims in tensors]
@@ -65,6 +66,14 @@ def test_linear() -> None:
     assert LINEAR.size("batch") == symbol("B")
     assert [LINEAR.role(f) for f in LINEAR.factors] == ["pass-through", "pass-through", "reduction", "pass-through"]
     assert LINEAR.factors_of(2) == {"n"}
+
+
+def test_a_dim_of_no_factor_has_size_one() -> None:
+    rule = ShardingRule.parse("a b, 1 b -> a b", shapes=((2, 3), (1, 3), (2, 3)))
+    assert rule.operands[1] == ((), ("b",))
+    assert rule.factors == ("a", "b")
+    with pytest.raises(RuleError, match="has size 1, the dim 2"):
+        ShardingRule.parse("a b, 1 b -> a b", shapes=((2, 3), (2, 3), (2, 3)))
 
 
 def test_roles() -> None:

@@ -28,6 +28,7 @@ ATTENTION = ShardingRule.parse(
     even=frozenset({"g", "r"}),
 )
 NORM = ShardingRule.parse("t h, h -> t h", shapes=((4, 8), (8,), (4, 8)), names=("x", "w"), terms="w")
+WINDOW = ShardingRule.parse("t k -> t k", shapes=((12, 8), (12, 8)), least={"t": 5})
 SOFTMAX = ShardingRule.parse("t h -> t h", shapes=((4, 8), (4, 8)))
 PRODUCT = ShardingRule.parse(
     "t k, k, t, t -> t", shapes=((4, 8), (8,), (4,), (4,), (4,)), names=("x", "w", "y", "z"), terms="x*w + y*z"
@@ -126,6 +127,7 @@ def test_a_nonlinear_sum_needs_no_terms() -> None:
         (LINEAR, {}, {"tp": (0,)}, "rule.partial-carrier", ["tp", "2 terms", "(0,)"]),
         (LINEAR, {}, {"tp": (0, 1)}, "rule.partial-carrier", ["(0, 1)"]),
         (SOFTMAX, {}, {"tp": ()}, "rule.partial-nonlinear", ["nonlinear", "tp", "Drop"]),
+        (WINDOW, {"t": "tp"}, {}, "rule.factor-thin", ["t", "12", "4 parts", "leaves 3", "5 of them", "at most 2"]),
         (PRODUCT, {"k": "tp"}, {}, "rule.partial-carrier", ["k", "tp", "Take tp from k"]),
     ],
 )

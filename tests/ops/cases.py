@@ -21,6 +21,7 @@ from planner.exporters.explicit.local import local_of
 from planner.exporters.runtime import operators
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
+from tests.ops.cases_of_families import cases_of_families
 from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
@@ -86,6 +87,7 @@ CASES: dict[str, Node] = {
     "sum_tokens": node("sum_tokens", NUMBERS),
     "swiglu": node("swiglu", STREAM, STREAM),
     "token_loss": node("token_loss", LOGITS, LABELS, ignore_index=-100),
+    **cases_of_families(node, meta),
 }
 
 
@@ -102,7 +104,7 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
-        positive = (one.op, name) == ("log_loss", "sum_exp") or name in {"mean_square", "count"}
+        positive = name in {"mean_square", "count", "sum_exp"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)

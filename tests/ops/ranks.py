@@ -1,4 +1,4 @@
-"""An operator, or the parts of a composite one, on pretend ranks: forward, and backward by the layout rules."""
+"""An operator, or the parts of a composite one, on pretend ranks: forward on shards, backward by the layout rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Completeness: on one axis, every placement of operands and results for which local work is right is in the rule.
 
-All combinations over {R, S(dim), P(sum)} are tried on two ranks with generic data; sizes and offsets in the line
-are localised. A rule refuses a right row only for a reason that is listed here.
+All combinations over {R, S(dim), P(sum)} are tried on two ranks with generic data; size and offset arguments of the
+line are localised. A rule refuses a right row only for a reason that is listed here.
 """
 
 import pytest

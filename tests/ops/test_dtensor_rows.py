@@ -25,8 +25,11 @@ aten = torch.ops.aten
 ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
     "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
+    "log_softmax": (aten._log_softmax.default, lambda x: (x, 2, False)),
     "rms_norm": (aten.rms_norm.default, lambda x, weight: (x, [8], weight, 1e-5)),
     "row_max": (aten.amax.default, lambda x: (x, [-1])),
+    "softmax": (aten._softmax.default, lambda x: (x, -1, False)),
+    "softmax-middle": (aten._softmax.default, lambda x: (x, 1, False)),
     "sum_tokens": (aten.sum.default, lambda x: (x,)),
 }
 """Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
@@ -35,12 +38,14 @@ WITHOUT: dict[str, str] = {
     "cross_entropy": "written by its parts",
     "divide": "a quotient that is safe for zero targets",
     "log_loss": "several elementwise ones",
+    "log_softmax_shift": "a part of log_softmax",
     "mean_square": "a part of the norm",
     "merge_heads": "transpose and view",
     "pick_target": "a part of the loss",
     "rms_scale": "a part of the norm",
     "rotary": "several elementwise ones",
     "rotary_table": "several elementwise ones",
+    "softmax_scale": "a part of softmax",
     "split_heads": "view and transpose",
     "sum_exp": "a part of the loss",
     "swiglu": "silu and product",

@@ -67,7 +67,9 @@ def test_what_is_said_to_have_no_gradient_has_none(name: str) -> None:
 WITHOUT_GRADIENT = {
     "divide": {"count"},
     "log_loss": {"maximum"},
+    "log_softmax_shift": {"maximum"},
     "rotary": {"cos", "sin"},
+    "softmax_scale": {"maximum"},
     "sum_exp": {"maximum"},
 }
 """Operands that are counts, tables, or a maximum whose gradients cancel, so that nothing needs their gradient."""

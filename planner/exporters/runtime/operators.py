@@ -78,16 +78,28 @@ def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int)
     return loss.view(labels.shape)
 
 
-def row_max(logits: torch.Tensor) -> torch.Tensor:
-    """Return the largest logit of each row, without gradient; −∞ on a rank that has no columns."""
-    logits = logits.detach()
-    columns = logits if logits.shape[-1] else F.pad(logits, (0, 1), value=-math.inf)
-    return _at_least_float32(columns.amax(-1))
+def row_max(x: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return the largest entry of each row, without gradient; −∞ on a rank that has no columns."""
+    x = x.detach()
+    columns = (
+        x if x.shape[dim] else x.new_full([1 if i == dim % x.dim() else n for i, n in enumerate(x.shape)], -math.inf)
+    )
+    return _at_least_float32(columns.amax(dim))
 
 
-def sum_exp(logits: torch.Tensor, maximum: torch.Tensor) -> torch.Tensor:
-    """Return Σ exp(logit − maximum) of each row."""
-    return (_at_least_float32(logits) - maximum.unsqueeze(-1)).exp().sum(-1)
+def sum_exp(x: torch.Tensor, maximum: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return Σ exp(x − maximum) of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim)).exp().sum(dim)
+
+
+def softmax_scale(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return exp(x − maximum) / Σ exp of each row."""
+    return ((_at_least_float32(x) - maximum.unsqueeze(dim)).exp() / sum_exp.unsqueeze(dim)).to(x.dtype)
+
+
+def log_softmax_shift(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return x − maximum − log Σ exp of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim) - sum_exp.log().unsqueeze(dim)).to(x.dtype)
 
 
 def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> torch.Tensor:
