@@ -23,6 +23,7 @@ from ..ops import OPS, Cut
 from .follow import follow
 from .parameter import parameter_layout
 from .target import EVERYWHERE, Span, covers, span
+from .uneven import uneven
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -37,11 +38,11 @@ def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
     """
     work = _Work(graph, decisions)
     work.root()
+    assemblies = (work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs))
+    findings = (*work.diagnostics, *uneven(assemblies, work.symbols, decisions.mesh), *_unmatched(graph, decisions))
     return Assignment(
-        graph=graph, mesh=decisions.mesh, symbols=work.symbols,
-        assemblies=(work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs)),
-        diagnostics=(*work.diagnostics, *_unmatched(graph, decisions)),
-    )  # fmt: skip
+        graph=graph, mesh=decisions.mesh, symbols=work.symbols, assemblies=assemblies, diagnostics=findings
+    )
 
 
 @dataclass

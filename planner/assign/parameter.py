@@ -21,8 +21,8 @@ def parameter_layout(
 ) -> ParameterLayout:
     """Return where a parameter lies: as its first reader reads it, or as the decisions say.
 
-    A decision's `axes` are added on the first dim that they divide. Where none does, the parameter stays as it is and a
-    diagnostic says so.
+    A decision's `axes` are added on the first dim that they divide, else on the dim of which a rank holds most: it is
+    cut into unequal parts, which `uneven` tells. A parameter without dims stays as it is, and a diagnostic says so.
     """
     shape = tuple(int(size) for size in parameter.meta.shape if isinstance(size, int))
     storage, regather = read.adjoint, False
@@ -57,18 +57,20 @@ def _further(
     diagnostics: list[Diagnostic],
 ) -> Layout:  # fmt: skip
     free = tuple(axis for axis in axes if axis not in storage.used)
-    for dim, size in enumerate(shape):
-        if free and size % (mesh.size_of(storage.dims[dim]) * mesh.size_of(free)) == 0:
-            return storage.with_dim(dim, storage.dims[dim] + free)
-    if free:
+    if not free:
+        return storage
+    if not shape:
         diagnostics.append(
             Diagnostic(
                 code="plan.parameter-not-sharded",
                 severity="warning",
                 subject=parameter.name,
-                message=f"{parameter.name} of shape {shape} stays {storage}: no dim is a multiple of "
-                f"{'·'.join(free)} ({mesh.size_of(free)}) on top of it.",
-                hint="It is stored whole over these axes; nothing else changes.",
+                message=f"{parameter.name} is one number and stays whole over {'·'.join(free)}.",
+                hint="Nothing else changes.",
             )
         )
-    return storage
+        return storage
+    dividing = (d for d, size in enumerate(shape) if size % mesh.size_of((*storage.dims[d], *free)) == 0)
+    local = storage.local_shape(shape, mesh)
+    dim = next(dividing, max(range(len(shape)), key=lambda d: local[d]))
+    return storage.with_dim(dim, storage.dims[dim] + free)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
-from .definition import Cut, Local, OpDef
+from .definition import Cut, Extent, Local, OpDef
 from .elementwise import ELEMENTWISE
 from .embedding import EMBEDDING
 from .loss import (
@@ -23,7 +23,7 @@ from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
 
-__all__ = ["OPS", "Cut", "Local", "OpDef"]
+__all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
 
 OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition

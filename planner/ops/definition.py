@@ -14,6 +14,8 @@ from ..core.tensor import TensorMeta
 from ..errors import RuleError
 
 Shape = tuple[int, ...]
+Extent = int | str
+"""A number of elements; a Python expression where ranks have different ones."""
 Attributes = Mapping[str, Attribute]
 Parts = tuple[tuple[Node, ShardStrategy], ...]
 
@@ -38,7 +40,7 @@ class Local:
     arguments
         Python expressions of the operands.
     operands, results
-        Local shapes.
+        Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
     start
@@ -47,9 +49,9 @@ class Local:
 
     node: Node
     arguments: tuple[str, ...]
-    operands: tuple[Shape, ...]
-    results: tuple[Shape, ...]
-    sizes: Mapping[str, int]
+    operands: tuple[tuple[Extent, ...], ...]
+    results: tuple[tuple[Extent, ...], ...]
+    sizes: Mapping[str, Extent]
     start: Mapping[str, str]
 
     def attribute(self, name: str) -> Attribute:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import permutations, product
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,10 @@ from planner.core.mesh import DeviceMesh
 from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
+from planner.exporters.explicit.local import local_of
 from planner.exporters.runtime import operators
-from planner.ops import OPS, Local
+from planner.exporters.runtime.mesh import Mesh
+from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
 from tests.properties.strategies import pieces, shard
 
@@ -114,34 +115,22 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
     return made
 
 
-def local(one: Node, strategy: ShardStrategy, arguments: tuple[str, ...], mesh: DeviceMesh) -> Local:
-    """Return what one rank computes, for writing its expression."""
-    sizes, start = {}, {}
-    for factor, size in one.rule.sizes:
-        axes = strategy.axes(factor)
-        sizes[factor] = evaluate(size, SYMBOLS) // mesh.size_of(axes)
-        if axes:
-            start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}"
-    shapes = [
-        tuple(prod(sizes[f] for f in dim) for dim in tensor) for tensor in (*one.rule.operands, *one.rule.results)
-    ]
-    count = len(one.rule.operands)
-    return Local(
-        node=one, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        start=start,
-    )  # fmt: skip
+class Place(Mesh):
+    """The runtime's mesh as one pretend rank sees it."""
+
+    def __init__(self, mesh: DeviceMesh, rank: int) -> None:
+        self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:
     """Return the exported right-hand side, with operands x0, x1, …"""
     names = tuple(f"x{i}" for i in range(len(one.rule.operands)))
-    return OPS[one.op].torch(local(one, strategy, names, mesh))
+    return OPS[one.op].torch(local_of(one, strategy, names, SYMBOLS, mesh))
 
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    place = SimpleNamespace(index=lambda *axes: mesh.index(rank, axes), device="cpu")
-    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": place}
+    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": Place(mesh, rank)}
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)

@@ -74,11 +74,13 @@ def cases(
 
 
 def shard(array: Array, layout: Layout, mesh: DeviceMesh, rank: int) -> Array:
-    """Return the part that `rank` holds, by splitting every dim axis after axis."""
+    """Return the part that `rank` holds, by splitting every dim axis after axis, into chunks as torch does."""
     coordinates = mesh.coordinates(rank)
     for dim, axes in enumerate(layout.dims):
         for axis in axes:
-            array = np.split(array, mesh.size(axis), axis=dim)[coordinates[axis]]
+            length = -(-array.shape[dim] // mesh.size(axis))
+            bounds = [length * i for i in range(1, mesh.size(axis))]
+            array = np.split(array, bounds, axis=dim)[coordinates[axis]]
     return array
 
 

@@ -12,7 +12,9 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     """Look up tokens in rows `first …` of the table; tokens outside them give zero rows."""
     local = tokens - first
     outside = (local < 0) | (local >= weight.shape[0])
-    return F.embedding(local.masked_fill(outside, 0), weight).masked_fill(outside.unsqueeze(-1), 0)
+    # A rank without rows picks one of padding, so that its gradient is there and empty.
+    rows = weight if weight.shape[0] else F.pad(weight, (0, 0, 0, 1))
+    return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
 def mean_square(x: torch.Tensor, *, width: int) -> torch.Tensor:
@@ -89,8 +91,12 @@ def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int)
 
 
 def row_max(x: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
-    """Return the largest entry of each row, without gradient."""
-    return _at_least_float32(x.detach().amax(dim))
+    """Return the largest entry of each row, without gradient; −∞ on a rank that has no columns."""
+    x = x.detach()
+    columns = (
+        x if x.shape[dim] else x.new_full([1 if i == dim % x.dim() else n for i, n in enumerate(x.shape)], -math.inf)
+    )
+    return _at_least_float32(columns.amax(dim))
 
 
 def sum_exp(x: torch.Tensor, maximum: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
@@ -112,7 +118,9 @@ def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> to
     """Return each label's logit, zero where the label is not among the columns `first …`."""
     local = labels - first
     outside = (local < 0) | (local >= logits.shape[-1])
-    picked = logits.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
+    # A rank without columns picks one of padding, so that its gradient is there and empty.
+    columns = logits if logits.shape[-1] else F.pad(logits, (0, 1))
+    picked = columns.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
     return _at_least_float32(picked.masked_fill(outside, 0))
 
 
