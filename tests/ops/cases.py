@@ -104,7 +104,10 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
-        positive = name in {"mean_square", "count", "sum_exp"}
+        if name in {"condition", "mask", "other_mask"}:
+            made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            continue
+        positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)
