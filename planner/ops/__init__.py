@@ -21,6 +21,7 @@ from .loss import (
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .select import SELECTIONS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
 
 __all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
@@ -35,6 +36,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
+            *SELECTIONS,
         ),
         key=lambda definition: definition.name,
     )

@@ -27,7 +27,15 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
     "log_softmax": (aten._log_softmax.default, lambda x: (x, 2, False)),
     "rms_norm": (aten.rms_norm.default, lambda x, weight: (x, [8], weight, 1e-5)),
+    "flip": (aten.flip.default, lambda x: (x, [1])),
+    "pad": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 1, 3])),
+    "pad-value": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 2, 0], 1.5)),
+    "roll": (aten.roll.default, lambda x: (x, [3], [1])),
     "row_max": (aten.amax.default, lambda x: (x, [-1])),
+    "select": (aten.select.int, lambda x: (x, 1, -3)),
+    "slice": (aten.slice.Tensor, lambda x: (x, 1, 1, 5)),
+    "slice-step": (aten.slice.Tensor, lambda x: (x, 1, 0, 6, 3)),
+    "slice-stride": (aten.slice.Tensor, lambda x: (x, 1, 1, 8, 2)),
     "softmax": (aten._softmax.default, lambda x: (x, -1, False)),
     "softmax-middle": (aten._softmax.default, lambda x: (x, 1, False)),
     "sum_tokens": (aten.sum.default, lambda x: (x,)),
@@ -52,7 +60,13 @@ WITHOUT: dict[str, str] = {
     "token_loss": "log-softmax and gather",
 }
 """Operators that no single aten operator is."""
-WRONG: dict[str, set[Row]] = {}
+_SLICED: set[Row] = {(("S1",), ("R",))}
+WRONG: dict[str, set[Row]] = {
+    # It gathers the operand first, and does not say so in the row.
+    "slice": _SLICED,
+    "slice-step": _SLICED,
+    "slice-stride": _SLICED,
+}
 """Per case, rows of DTensor that give another result."""
 
 
