@@ -19,14 +19,20 @@ from planner.ops import OPS
 from . import dtensor
 from .cases import CASES, operands_of
 from .placements import Row, is_right, rows
-from .test_complete import REFUSED
+from .test_complete import refused_rows
 
 aten = torch.ops.aten
 ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
     "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
     "log_softmax": (aten._log_softmax.default, lambda x: (x, 2, False)),
+    "permute": (aten.permute.default, lambda x: (x, [1, 2, 0])),
+    "repeat": (aten.repeat.default, lambda x: (x, [1, 2, 1])),
     "rms_norm": (aten.rms_norm.default, lambda x, weight: (x, [8], weight, 1e-5)),
+    "concat": (aten.cat.default, lambda x, y: ([x, y], 1)),
+    "concat-unequal": (aten.cat.default, lambda x, y: ([x, y], 1)),
+    "expand": (aten.expand.default, lambda x: (x, [4, 6, 8])),
+    "expand-leading": (aten.expand.default, lambda x: (x, [4, 4, 8])),
     "flip": (aten.flip.default, lambda x: (x, [1])),
     "pad": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 1, 3])),
     "pad-value": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 2, 0], 1.5)),
@@ -38,7 +44,12 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "slice-stride": (aten.slice.Tensor, lambda x: (x, 1, 1, 8, 2)),
     "softmax": (aten._softmax.default, lambda x: (x, -1, False)),
     "softmax-middle": (aten._softmax.default, lambda x: (x, 1, False)),
+    "split": (aten.split_with_sizes.default, lambda x: (x, [4, 4], 2)),
+    "split-unequal": (aten.split_with_sizes.default, lambda x: (x, [2, 6], 2)),
+    "squeeze": (aten.squeeze.dim, lambda x: (x, 1)),
+    "stack": (aten.stack.default, lambda x, y: ([x, y], 1)),
     "sum_tokens": (aten.sum.default, lambda x: (x,)),
+    "unsqueeze": (aten.unsqueeze.default, lambda x: (x, 1)),
 }
 """Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
 WITHOUT: dict[str, str] = {
@@ -50,6 +61,7 @@ WITHOUT: dict[str, str] = {
     "mean_square": "a part of the norm",
     "merge_heads": "transpose and view",
     "pick_target": "a part of the loss",
+    "repeat_interleave": "no row is registered for it",
     "rms_scale": "a part of the norm",
     "rotary": "several elementwise ones",
     "rotary_table": "several elementwise ones",
@@ -105,7 +117,6 @@ def test_rows_are_covered(name: str, mesh: Any) -> None:
     theirs = dtensor.rows(op, build, operands_of(one), len(one.results), mesh)
     assert theirs, f"{op} has no rows for {name}"
     missing = theirs - rows(one)
-    refused, _reason = REFUSED.get(one.op, (set(), ""))
-    assert missing - refused == WRONG.get(name, set())
-    for row in missing - refused:
+    assert missing - refused_rows(name) == WRONG.get(name, set())
+    for row in WRONG.get(name, set()):
         assert not is_right(one, row), f"{name} refuses {row} without need"
