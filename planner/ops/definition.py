@@ -43,6 +43,8 @@ class Local:
         Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
+    whole
+        Global size of every factor.
     start
         Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
     """
@@ -52,6 +54,7 @@ class Local:
     operands: tuple[tuple[Extent, ...], ...]
     results: tuple[tuple[Extent, ...], ...]
     sizes: Mapping[str, Extent]
+    whole: Mapping[str, int]
     start: Mapping[str, str]
 
     def attribute(self, name: str) -> Attribute:
