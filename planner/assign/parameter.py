@@ -32,7 +32,7 @@ def parameter_layout(
             storage = _stored(parameter, decision.layout)
         elif decision.axes:
             storage = _further(parameter, storage, decision.axes, shape, mesh, diagnostics)
-    storage.local_shape(shape, mesh, subject=parameter.name)
+    storage.require_even(shape, mesh, subject=parameter.name)
     moved = storage.normal(mesh) != read.normal(mesh)
     return ParameterLayout(
         parameter=parameter, storage=storage, gradient=storage.adjoint, optimizer=storage.adjoint,

@@ -104,6 +104,8 @@ class CollectiveDef:
         call = Call(axes=axes, dim=dim, to_dim=to_dim, target=target)
         after = self.apply(layout, mesh, call)
         group = self.group(layout, mesh, call)
+        layout.require_even(shape, mesh)
+        after.require_even(shape, mesh)
         return Step(
             kind=self.name,
             axes=group,
@@ -111,6 +113,7 @@ class CollectiveDef:
             to_dim=to_dim,
             source=layout,
             target=after,
+            shape=shape,
             source_shape=layout.local_shape(shape, mesh),
             target_shape=after.local_shape(shape, mesh),
             group_size=mesh.size_of(group),

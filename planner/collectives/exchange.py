@@ -46,14 +46,9 @@ def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
     return moved_axes(layout, call.target or layout, mesh)
 
 
-def global_shape(step: Step, mesh: DeviceMesh) -> tuple[int, ...]:
-    """Return the shape of the whole tensor that a step is on."""
-    return tuple(size * mesh.size_of(axes) for size, axes in zip(step.source_shape, step.source.dims, strict=True))
-
-
 def step_demand(step: Step, mesh: DeviceMesh) -> Demand:
     """Return what the busiest rank of an exchange moves."""
-    return demand(step.source, step.target, global_shape(step, mesh), mesh)
+    return demand(step.source, step.target, step.shape, mesh)
 
 
 def _received(step: Step, mesh: DeviceMesh) -> int:
@@ -69,12 +64,11 @@ def _rounds(step: Step, mesh: DeviceMesh) -> int:
 
 
 def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
-    shape = global_shape(step, mesh)
-    messages = transfers(step.source, step.target, shape, mesh)
+    messages = transfers(step.source, step.target, step.shape, mesh)
     out: World = [np.zeros(step.target_shape, array.dtype) for array in world]
     for group in groups(mesh, step.axes):
         for position, rank in enumerate(group):
-            kept = kept_box(step.source, step.target, shape, mesh, position)
+            kept = kept_box(step.source, step.target, step.shape, mesh, position)
             if kept is not None:
                 out[rank][_index(kept[1])] = world[rank][_index(kept[0])]
         for message in messages:

@@ -26,8 +26,11 @@ class Step:
         Tensor dim that an all-to-all shards; -1 otherwise.
     source, target
         Layouts before and after.
+    shape
+        Global shape of the tensor.
     source_shape, target_shape
-        Local shapes before and after.
+        Largest local shapes before and after, those of the rank at coordinate 0 of every axis; the exact one of a rank
+        is `source.shape_of(shape, mesh, rank)`.
     group_size
         Number of ranks of the group.
     """
@@ -38,18 +41,19 @@ class Step:
     to_dim: int = -1
     source: Layout
     target: Layout
+    shape: tuple[int, ...]
     source_shape: tuple[int, ...]
     target_shape: tuple[int, ...]
     group_size: int
 
     @property
     def source_elements(self) -> int:
-        """Elements that each rank holds before."""
+        """Largest number of elements that a rank holds before."""
         return prod(self.source_shape)
 
     @property
     def target_elements(self) -> int:
-        """Elements that each rank holds after."""
+        """Largest number of elements that a rank holds after."""
         return prod(self.target_shape)
 
     def __str__(self) -> str:

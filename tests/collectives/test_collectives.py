@@ -134,6 +134,7 @@ def transposed(step: Step) -> Step:
         to_dim=to_dim,
         source=step.target,
         target=step.source,
+        shape=step.shape,
         source_shape=step.target_shape,
         target_shape=step.source_shape,
         group_size=step.group_size,

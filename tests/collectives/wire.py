@@ -88,7 +88,7 @@ def _all_to_all(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
 
 
 def _exchange(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
-    shape = tuple(n * mesh.size_of(a) for n, a in zip(step.source_shape, step.source.dims, strict=True))
+    shape = step.shape
     index = np.arange(prod(shape)).reshape(shape)
     names = [shard(index, step.source, mesh, rank) for rank in group]
     wanted = [shard(index, step.target, mesh, rank) for rank in group]
