@@ -18,10 +18,8 @@ the least total distance between ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -89,7 +87,9 @@ class Parts:
     Parameters
     ----------
     sets
-        Per part and span, its elements.
+        Per span, its different sets of elements.
+    chosen
+        Per part and span, the position of its set in `sets`.
     members
         Per part, the ranks that hold it.
     of_rank
@@ -97,8 +97,13 @@ class Parts:
     """
 
     sets: tuple[tuple[Runs, ...], ...]
+    chosen: tuple[tuple[int, ...], ...]
     members: tuple[tuple[int, ...], ...]
     of_rank: Array
+
+    def runs(self, part: int) -> tuple[Runs, ...]:
+        """Return the elements of a part, span by span."""
+        return tuple(sets[i] for sets, i in zip(self.sets, self.chosen[part], strict=True))
 
 
 def handover_demand(source: Holding, target: Holding) -> Demand:
@@ -112,7 +117,7 @@ def handover_demand(source: Holding, target: Holding) -> Demand:
     """
     shared, before, after = _overlaps(source, target)
     kept = shared[before.of_rank, after.of_rank]
-    wanted = np.array([prod(runs.count for runs in sets) for sets in after.sets], np.int64)[after.of_rank]
+    wanted = np.array([prod(runs.count for runs in after.runs(j)) for j in range(len(after.members))])[after.of_rank]
     owners, lacking = _counts(before, after)
     sent = (shared * lacking / owners[:, None]).sum(axis=1)
     peers: list[set[tuple[str, int, int]]] = [set() for _ in before.of_rank]
@@ -124,7 +129,7 @@ def handover_demand(source: Holding, target: Holding) -> Demand:
     return Demand(received=int((wanted - kept).max()), sent=float(sent.max()), pieces=rounds)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def handover_messages(source: Holding, target: Holding) -> tuple[Message, ...]:
     """Return every message, ordered by source part, target part and sender; errors as `handover_demand`."""
     shared, before, after = _overlaps(source, target)
@@ -152,13 +157,26 @@ def run_handover(source: Holding, target: Holding, world: World) -> World:
     out: World = [np.zeros(target.local_shape(rank), array.dtype) for rank, array in enumerate(world)]
     for rank, (i, j) in enumerate(zip(before.of_rank.tolist(), after.of_rank.tolist(), strict=True)):
         if shared[i, j]:
-            there, here = _places(before.sets[i], after.sets[j])
+            there, here = _places(before.runs(i), after.runs(j))
             out[rank].reshape(-1)[here] = world[rank].reshape(-1)[there]
     for message in handover_messages(source, target):
-        there, here = _places(before.sets[message.source], after.sets[message.target])
+        there, here = _places(before.runs(message.source), after.runs(message.target))
         stretch = slice(message.start, message.stop)
         out[message.receiver].reshape(-1)[here[stretch]] = world[message.sender].reshape(-1)[there[stretch]]
     return out
+
+
+def same_parts(source: Holding, target: Holding) -> bool:
+    """Return whether every rank holds the same elements in both; errors as `spans` and `handover.runs`."""
+    cut = spans(source.shape, target.shape)
+    before = _parts(source, [span for span, _ in cut])
+    after = _parts(target, [span for _, span in cut])
+    pairs = {
+        (k, before.chosen[i][k], after.chosen[j][k])
+        for i, j in set(zip(before.of_rank.tolist(), after.of_rank.tolist(), strict=True))
+        for k in range(len(cut))
+    }
+    return all(_equal(before.sets[k][a], after.sets[k][b]) for k, a, b in pairs)
 
 
 def spans(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[Span, ...]:
@@ -194,7 +212,7 @@ def spans(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _overlaps(source: Holding, target: Holding) -> tuple[Array, Parts, Parts]:
     """Return how many elements each source part shares with each target part, and the parts."""
     for holding in (source, target):
@@ -214,36 +232,34 @@ def _overlaps(source: Holding, target: Holding) -> tuple[Array, Parts, Parts]:
     cut = spans(source.shape, target.shape)
     before = _parts(source, [span for span, _ in cut])
     after = _parts(target, [span for _, span in cut])
-    shared = np.ones((len(before.sets), len(after.sets)), np.int64)
-    for k in range(len(cut)):
-        pairs: dict[tuple[int, int], int] = {}
-        for i, mine in enumerate(before.sets):
-            for j, theirs in enumerate(after.sets):
-                key = id(mine[k]), id(theirs[k])
-                if key not in pairs:
-                    pairs[key] = _common(mine[k], theirs[k])
-                shared[i, j] *= pairs[key]
+    shared = np.ones((len(before.members), len(after.members)), np.int64)
+    for k, (mine, theirs) in enumerate(zip(before.sets, after.sets, strict=True)):
+        common = np.array([[_common(a, b) for b in theirs] for a in mine], np.int64)
+        shared *= common[np.ix_([chosen[k] for chosen in before.chosen], [chosen[k] for chosen in after.chosen])]
     shared.flags.writeable = False
     return shared, before, after
 
 
 def _parts(holding: Holding, cut: list[tuple[int, ...]]) -> Parts:
-    known: dict[tuple[int, Ranges], Runs] = {}
     members: dict[Ranges, list[int]] = {}
     for rank in range(holding.mesh.device_count):
         members.setdefault(holding.part(rank), []).append(rank)
-    sets = []
+    known: list[dict[Ranges, int]] = [{} for _ in cut]
+    chosen = []
     of_rank = np.zeros(holding.mesh.device_count, np.int64)
     for position, (part, ranks) in enumerate(members.items()):
         of_rank[ranks] = position
-        row = []
-        for k, dims in enumerate(cut):
-            key = k, tuple(part[dim] for dim in dims)
-            if key not in known:
-                known[key] = _runs(tuple(holding.shape[dim] for dim in dims), key[1])
-            row.append(known[key])
-        sets.append(tuple(row))
-    return Parts(sets=tuple(sets), members=tuple(map(tuple, members.values())), of_rank=of_rank)
+        boxes = [tuple(part[dim] for dim in dims) for dims in cut]
+        chosen.append(tuple(seen.setdefault(box, len(seen)) for seen, box in zip(known, boxes, strict=True)))
+    return Parts(
+        sets=tuple(
+            tuple(_runs(tuple(holding.shape[dim] for dim in dims), box) for box in seen)
+            for seen, dims in zip(known, cut, strict=True)
+        ),
+        chosen=tuple(chosen),
+        members=tuple(map(tuple, members.values())),
+        of_rank=of_rank,
+    )
 
 
 def _runs(shape: tuple[int, ...], part: Ranges) -> Runs:
@@ -270,6 +286,10 @@ def _common(mine: Runs, theirs: Runs) -> int:
         return 0
     few, many = (mine, theirs) if len(mine.starts) < len(theirs.starts) else (theirs, mine)
     return int((many.below(few.starts + few.length) - many.below(few.starts)).sum())
+
+
+def _equal(mine: Runs, theirs: Runs) -> bool:
+    return mine.length == theirs.length and np.array_equal(mine.starts, theirs.starts)
 
 
 def _counts(before: Parts, after: Parts) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """A tensor's way to another mesh over the same ranks, to another shape, or both: a sequence of *legs*.
 
-A `Holding` says who has what: a layout on a mesh, of a tensor of some shape. Elements are counted in row-major order, and
-a reshape keeps it; so two holdings on as many ranks and of as many elements can be compared rank by rank.
+A `Holding` says who has what: a layout on a mesh, of a tensor of some shape. Elements are counted in row-major order,
+which a reshape keeps; so two holdings on as many ranks and of as many elements can be compared rank by rank.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Holding:
 
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """Return the shape of what a rank holds; rank 0 holds the most."""
-        return tuple(stop - start for start, stop in self.part(rank))
+        return self.layout.shape_of(self.shape, self.mesh, rank)
 
     def __str__(self) -> str:
         return f"{self.layout} of {'×'.join(map(str, self.shape)) or 'a scalar'} on {self.mesh}"
