@@ -20,10 +20,9 @@ from .device_layout import DeviceLayout
 from .dtensor import Placement
 from .jax import PartitionSpec
 from .read import read_layout, read_layouts
-from .refine import Refinement, refine
 from .shared import check_shared
 
 __all__ = [
-    "AliasLayout", "Counts", "DeviceLayout", "PartitionSpec", "Placed", "Placement", "Refinement", "Side",
-    "check_shared", "decide", "place", "read_counts", "read_layout", "read_layouts", "refine",
+    "AliasLayout", "Counts", "DeviceLayout", "PartitionSpec", "Placed", "Placement", "Side",
+    "check_shared", "decide", "place", "read_counts", "read_layout", "read_layouts",
 ]  # fmt: skip
