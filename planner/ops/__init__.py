@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .definition import Cut, Extent, Local, OpDef
+from .dropout import DROPOUT
 from .elementwise import ELEMENTWISE
 from .embedding import EMBEDDING
 from .join import JOINS
@@ -33,7 +34,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             *ELEMENTWISE,
-            LINEAR, EMBEDDING,
+            LINEAR, EMBEDDING, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
