@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .arrivals import arrivals
 from .run import State, run
 from .slices import MAX_RANKS, SliceMap, assemble, mismatch, scatter, slice_map, slices
 
 __all__ = [
-    "MAX_RANKS", "SliceMap", "State", "assemble", "mismatch", "run", "scatter", "slice_map", "slices",
+    "MAX_RANKS", "SliceMap", "State", "arrivals", "assemble", "mismatch", "run", "scatter", "slice_map", "slices",
 ]  # fmt: skip
