@@ -1,8 +1,8 @@
 """How fast a pipeline can be at best, whatever the order.
 
 For every rank: its first forward can't start before the chain has reached its first stage (`head`), then it has all its
-work to do. After its last input gradient, the chain has to run back to the first stage (`tail`); only weight gradients can
-come meanwhile. And no microbatch is faster than its own way down and up the chain.
+work to do. After its last input gradient, the chain has to run back to the first stage (`tail`); only weight gradients
+can come meanwhile. And no microbatch is faster than its own way down and up the chain.
 """
 
 from __future__ import annotations

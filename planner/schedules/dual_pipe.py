@@ -1,7 +1,8 @@
 """Two streams of microbatches that meet, so that one's forward runs together with the other's backward.
 
 A rank passes through eight phases, whose lengths follow from its distance `near` from the end of the pipeline (0 …
-`half` - 1, where the streams meet). Its first stage belongs to the stream that reaches it first, its second to the other.
+`half` - 1, where the streams meet). Its first stage belongs to the stream that reaches it first, its second to the
+other.
 
 - DualPipe: both streams run over p ranks in opposite directions; rank r holds part r and part p - 1 - r, so every
   part lies on two ranks.

@@ -1,10 +1,10 @@
 """The best order of a small pipeline, by dynamic programming over how far every stage has come.
 
-Microbatches are alike, so some best order takes them one after the other through every pass of every stage. A *state* is then the
-number of forwards, input gradients and weight gradients that each stage has done; memory depends on nothing else. A
-*label* of a state is when each rank is free, each message is there and each channel is free: of two labels, one that is
-nowhere later makes the other superfluous, since an order that follows one can follow the other. Labels that can't beat a
-known makespan are dropped.
+Microbatches are alike, so some best order takes them one after the other through every pass of every stage. A *state*
+is then the number of forwards, input gradients and weight gradients that each stage has done; memory depends on nothing
+else. A *label* of a state is when each rank is free, each message is there and each channel is free: of two labels, one
+that is nowhere later makes the other superfluous, since an order that follows one can follow the other. Labels that
+can't beat a known makespan are dropped.
 
 States grow as C(m + 3, 3) to the power of the stages: this is for a handful of both.
 """

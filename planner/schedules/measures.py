@@ -24,19 +24,29 @@ from .simulate import seconds, simulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
-    """Idle time of a pipeline; see the module docstring for the three shares.
-
-    Parameters
-    ----------
-    ideal, imbalance, recompute, communication
-        Seconds of the makespan above the ranks' mean useful work, by what brings them about: the schedule itself,
-        with equal stages and free messages; then unequal stages; then repeated forwards; then messages. They add up
-        to makespan minus mean work, without reductions and optimizer.
-    """
+    """Idle time of a pipeline as a share; see the module docstring."""
 
     of_total: float
     of_useful: float
     of_span: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Causes:
+    """Seconds of the makespan above the ranks' mean useful work, by what brings them about.
+
+    Parameters
+    ----------
+    ideal
+        The schedule itself, with equal stages and free messages.
+    imbalance
+        Stages that differ.
+    recompute
+        Repeated forwards.
+    communication
+        Messages. The four add up to makespan minus mean work, without reductions and optimizer.
+    """
+
     ideal: float
     imbalance: float
     recompute: float
@@ -45,30 +55,38 @@ class Bubble:
 
 def bubble(timeline: Timeline) -> Bubble:
     """Return the bubble of a timeline, reductions and optimizer left out."""
-    schedule, times = timeline.schedule, timeline.times
-    ranks = range(schedule.ranks)
-    works = [sum(_useful(times[a.stage], a) for s in timeline.compute(rank) for a in s.actions) for rank in ranks]
+    works = _works(timeline)
     spans = [
         (passes[-1].stop - passes[0].start, work)
-        for passes, work in zip(map(timeline.compute, ranks), works, strict=True)
+        for passes, work in zip(map(timeline.compute, range(len(works))), works, strict=True)
         if passes
     ]
     cost, work_there = max(spans)
-    total, work = schedule.ranks * _length(timeline), sum(works)
-    mean = work / schedule.ranks
+    total, work = timeline.schedule.ranks * _length(timeline), sum(works)
+    return Bubble(of_total=(total - work) / total, of_useful=(total - work) / work, of_span=(cost - work_there) / cost)
+
+
+def causes(timeline: Timeline) -> Causes:
+    """Return where the bubble comes from: the schedule is simulated again without one cause after the other."""
+    schedule, times = timeline.schedule, timeline.times
     bare = tuple(_without(t) for t in times)
     ideal = _run(schedule, _equal(bare, schedule))
     uneven = _run(schedule, bare)
     repeated = _run(schedule, tuple(replace(b, recompute=t.recompute) for b, t in zip(bare, times, strict=True)))
-    return Bubble(
-        of_total=(total - work) / total,
-        of_useful=(total - work) / work,
-        of_span=(cost - work_there) / cost,
-        ideal=ideal - mean,
+    return Causes(
+        ideal=ideal - sum(_works(timeline)) / schedule.ranks,
         imbalance=uneven - ideal,
         recompute=repeated - uneven,
         communication=_length(timeline) - repeated,
     )
+
+
+def _works(timeline: Timeline) -> list[float]:
+    """Return the seconds of useful compute of every rank."""
+    return [
+        sum(_useful(timeline.times[a.stage], a) for span in timeline.compute(rank) for a in span.actions)
+        for rank in range(timeline.schedule.ranks)
+    ]
 
 
 def critical_path(timeline: Timeline) -> tuple[Span, ...]:

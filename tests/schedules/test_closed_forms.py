@@ -8,11 +8,12 @@ from planner.schedules import SCHEDULES
 from planner.schedules.measures import bubble
 from planner.schedules.simulate import simulate
 
-F, I, W = 2.0, 3.0, 1.0
+TIMES = (2.0, 3.0, 1.0)
+WORK = sum(TIMES)
 
 
 def timeline(
-    name: str, ranks: int, micros: int, per_rank: int = 0, times: tuple[float, float, float] = (F, I, W)
+    name: str, ranks: int, micros: int, per_rank: int = 0, times: tuple[float, float, float] = TIMES
 ) -> Timeline:
     schedule = SCHEDULES[name].build(ranks, micros, per_rank)
     share = len(schedule.placement) / len(schedule.chains) / ranks
@@ -30,10 +31,10 @@ RANKS = (2, 4, 8)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("rounds", (1, 2, 5))
+@pytest.mark.parametrize("rounds", [1, 2, 5])
 def test_fill_and_drain(ranks: int, rounds: int) -> None:
     micros = ranks * rounds
-    whole = (micros + ranks - 1) * (F + I + W)
+    whole = (micros + ranks - 1) * WORK
     for name in ("gpipe", "1f1b", "looped-bfs"):
         line = timeline(name, ranks, micros)
         assert line.makespan == pytest.approx(whole)
@@ -46,13 +47,13 @@ def test_fill_and_drain(ranks: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("per_rank", (1, 2, 3))
-@pytest.mark.parametrize("rounds", (1, 2, 3))
+@pytest.mark.parametrize("per_rank", [1, 2, 3])
+@pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_interleaved(ranks: int, per_rank: int, rounds: int) -> None:
     micros = ranks * rounds
     line = timeline("interleaved-1f1b", ranks, micros, per_rank)
-    idle = (ranks - 1) * (F + I + W) / per_rank
-    assert line.makespan == pytest.approx(micros * (F + I + W) + idle)
+    idle = (ranks - 1) * WORK / per_rank
+    assert line.makespan == pytest.approx(micros * WORK + idle)
     assert bubble(line).of_total == pytest.approx((ranks - 1) / (per_rank * micros + ranks - 1))
     for rank in range(ranks):
         ahead = min((per_rank - 1) * ranks + 2 * (ranks - 1 - rank), micros * per_rank)
@@ -60,7 +61,7 @@ def test_interleaved(ranks: int, per_rank: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("rounds", (2, 3, 4))
+@pytest.mark.parametrize("rounds", [2, 3, 4])
 @pytest.mark.parametrize("times", [(1.0, 1.0, 1.0), (2.0, 2.0, 1.0), (3.0, 3.0, 2.0)])
 def test_zero_bubble_h1(ranks: int, rounds: int, times: tuple[float, float, float]) -> None:
     """The bubble is (p - 1)(F + I - W), and no rank keeps more than 1F1B's first."""
@@ -71,7 +72,7 @@ def test_zero_bubble_h1(ranks: int, rounds: int, times: tuple[float, float, floa
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("rounds", (2, 3, 4))
+@pytest.mark.parametrize("rounds", [2, 3, 4])
 def test_no_bubble_within_a_span(ranks: int, rounds: int) -> None:
     """H2 and the V leave no rank idle between its first and last action where F = I = W."""
     micros = ranks * rounds
@@ -83,7 +84,7 @@ def test_no_bubble_within_a_span(ranks: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("name", ("v-half", "v-min"))
+@pytest.mark.parametrize("name", ["v-half", "v-min"])
 def test_controllable_memory(ranks: int, name: str) -> None:
     """Parts kept: a half and a third of 1F1B's 2p, and what the waits at the turns add."""
     line = timeline(name, ranks, 4 * ranks, times=(1.0, 1.0, 1.0))
@@ -111,12 +112,12 @@ def test_mindspore_reordered_orders() -> None:
 @pytest.mark.parametrize(
     ("name", "ranks", "micros", "per_rank", "code", "remedy"),
     [
-        ("interleaved-1f1b", 4, 9, 2, "schedule.microbatches", "Use 8 or 10 or 6 or 7"),
-        ("dualpipe", 4, 6, 2, "schedule.microbatches", "Use 8 or 10 or 12 or 14"),
-        ("dualpipe", 3, 12, 2, "schedule.ranks", "another schedule"),
-        ("dualpipe-v", 4, 7, 2, "schedule.microbatches", "Use 8 or 9 or 10 or 11"),
-        ("zb-v", 4, 8, 3, "schedule.parts", "into 8 parts"),
-        ("1f1b", 4, 0, 1, "schedule.microbatches", "at least one"),
+        ("interleaved-1f1b", 4, 9, 2, "schedule.microbatches", "Use 6 or 7 or 8 or 10 microbatches."),
+        ("dualpipe", 4, 6, 2, "schedule.microbatches", "Use 8 or 10 or 12 or 14 microbatches."),
+        ("dualpipe", 3, 12, 2, "schedule.ranks", "Use another schedule or number of ranks."),
+        ("dualpipe-v", 4, 7, 2, "schedule.microbatches", "Use 8 or 9 or 10 or 11 microbatches."),
+        ("zb-v", 4, 8, 3, "schedule.parts", "Cut the model into 8 parts for 4 ranks."),
+        ("1f1b", 4, 0, 1, "schedule.microbatches", "Use at least one of both."),
     ],
 )
 def test_illegal_ones_name_legal_ones(
@@ -124,7 +125,4 @@ def test_illegal_ones_name_legal_ones(
 ) -> None:
     with pytest.raises(ScheduleError) as caught:
         SCHEDULES[name].build(ranks, micros, per_rank)
-    assert caught.value.code == code
-    offered = [word for word in remedy.split() if word.isdigit()]
-    text = caught.value.diagnostic.hint
-    assert all(word in text.split() or word + "." in text for word in offered) and (offered or remedy in text), text
+    assert (caught.value.code, caught.value.diagnostic.hint) == (code, remedy)
