@@ -10,6 +10,7 @@ from typing import Any
 from planner.compose import load_model
 from planner.core.graph import Block, ModelGraph, Node, Repeat, Value
 from planner.core.mesh import DeviceMesh
+from planner.hardware import cluster_name
 from planner.ops import OPS
 from planner.plan import Plan
 
@@ -85,7 +86,7 @@ def tiny_plan(
     parsed = DeviceMesh.parse(mesh) if isinstance(mesh, str) else DeviceMesh.of(mesh)
     plan = Plan.new(
         graph or tiny_graph(),
-        cluster=f"1x{parsed.device_count}-h100-sxm",
+        cluster=cluster_name(parsed.device_count),
         mesh=parsed,
         global_batch=8,
         seq=8,

@@ -22,8 +22,9 @@ def parameter_layout(
     """Return where a parameter, its gradient and its optimizer's state lie.
 
     The storage is as the first reader reads it, the gradient as the storage, the optimizer's state as the gradient, or
-    as the decisions say. A decision's `axes` are added on the first dim that they divide. Where none does, the layout
-    stays as it is and a diagnostic says so.
+    as the decisions say. A decision's `axes` are added on the first dim that they divide, else on the dim of which a
+    rank holds most: it is cut into unequal parts, which `uneven` tells. A parameter without dims stays as it is, and a
+    diagnostic says so.
     """
     shape = tuple(int(size) for size in parameter.meta.shape if isinstance(size, int))
     given = tuple(decisions)
@@ -34,7 +35,7 @@ def parameter_layout(
                 layout = _whole(parameter, state, decision.layout)
             elif decision.of == state and decision.axes:
                 layout = _further(parameter, state, layout, decision.axes, shape, mesh, diagnostics)
-        layout.require_even(shape, mesh, subject=parameter.name)
+        layout.local_shape(shape, mesh, subject=parameter.name)
         layouts[state] = layout
     regather = next((d.regather for d in reversed(given) if d.of == "storage"), False)
     moved = layouts["storage"].normal(mesh) != read.normal(mesh)
@@ -62,18 +63,20 @@ def _further(
     diagnostics: list[Diagnostic],
 ) -> Layout:  # fmt: skip
     free = tuple(axis for axis in axes if axis not in before.used)
-    for dim, size in enumerate(shape):
-        if free and size % (mesh.size_of(before.dims[dim]) * mesh.size_of(free)) == 0:
-            return before.with_dim(dim, before.dims[dim] + free)
-    if free:
+    if not free:
+        return before
+    if not shape:
         diagnostics.append(
             Diagnostic(
                 code="plan.parameter-not-sharded",
                 severity="warning",
                 subject=parameter.name,
-                message=f"The {state} of {parameter.name}, shape {shape}, stays {before}: no dim is a multiple of "
-                f"{'·'.join(free)} ({mesh.size_of(free)}) on top of it.",
-                hint="It lies whole over these axes; nothing else changes.",
+                message=f"The {state} of {parameter.name} is one number and stays whole over {'·'.join(free)}.",
+                hint="Nothing else changes.",
             )
         )
-    return before
+        return before
+    dividing = (d for d, size in enumerate(shape) if size % mesh.size_of((*before.dims[d], *free)) == 0)
+    local = before.local_shape(shape, mesh)
+    dim = next(dividing, max(range(len(shape)), key=lambda d: local[d]))
+    return before.with_dim(dim, before.dims[dim] + free)

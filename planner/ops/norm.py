@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
-from ..core.graph import Node, Value
+from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
+from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
+from .parts import PartsOf
 
 
 def _lead(operands: tuple[TensorMeta, ...]) -> str:
@@ -31,36 +32,19 @@ def _rms_torch(local: Local) -> str:
     return f"F.rms_norm({x}, {weight}.shape, {weight}, eps={local.attribute('eps')!r})"
 
 
-def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+def _rms_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
     """Mean square as a partial sum over the shards of h, then the scaling that reads it whole."""
     if not strategy.axes("h"):
         return ()
-    result = node.results[0]
-    x = result.meta
-    mean = TensorMeta(x.shape[:-1], "float32")
-    weight = TensorMeta(x.shape[-1:], x.dtype)
-    square = Value(name=f"{node.name}~mean_square", meta=mean)
-    attributes = (*node.attributes, ("width", _integer(x)))
-    first = Node(
-        name=square.name, op="mean_square", operands=node.operands[:1], results=(square,), attributes=attributes,
-        rule=MEAN_SQUARE.rule((x,), (mean,), {}), module=node.module, origin=node.name,
-    )  # fmt: skip
-    second = Node(
-        name=node.name, op="rms_scale", operands=(node.operands[0], square.name, node.operands[1]),
-        results=node.results, attributes=node.attributes,
-        rule=RMS_SCALE.rule((x, mean, weight), (x,), {}), module=node.module, origin=node.name,
-    )  # fmt: skip
+    parts = PartsOf(RMS_NORM, node, strategy)
+    x, weight = parts.operand("x"), parts.operand("weight")
+    square = parts.add(MEAN_SQUARE, (x,), attributes=dict(node.attributes) | {"width": _integer(node.rule.size("h"))})
     # The mean square is linear in nothing, so it keeps nothing partial; the scaling does it in its own weight.
-    return (first, replace(strategy, kept=())), (second, replace(strategy, kept=_carried_by(strategy, 2)))
+    parts.add(RMS_SCALE, (x, square, weight), carrying={"weight": "weight"}, last=True)
+    return parts.finished()
 
 
-def _carried_by(strategy: ShardStrategy, operand: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the kept axes with another operand as the carrier of the only term."""
-    return tuple((axis, (operand,)) for axis, _ in strategy.kept)
-
-
-def _integer(meta: TensorMeta) -> int:
-    width = meta.shape[-1]
+def _integer(width: Size) -> int:
     assert isinstance(width, int)
     return width
 

@@ -114,9 +114,9 @@ OPTIONS = [
         "The mesh tp:4 has no axis 'dp'. Use one of: tp.",
     ),
     (
-        "--mesh tp:4 --preset sequence_parallel:tp --seq 6", "layout.uneven-unsupported",
-        "model.layers.*.input_layernorm: factor seq of size 6 over tp (4 parts) would get unequal parts, not supported "
-        "yet: 6 % 4 = 2. Use a degree that divides 6, e.g. 1, 2, 3.",
+        "--mesh tp:3 --shard|attention g=tp", "rule.factor-even",
+        "model.layers.*.self_attn/attention: factor g of size 4 over tp (3 parts) must get equal parts: 4 % 3 = 1. "
+        "Use a degree that divides 4, e.g. 1, 2.",
     ),
     (
         "--mesh tp:4 --shard|n=tp", "cli.shard-syntax",
@@ -165,7 +165,7 @@ LAYOUTS = [
         "'[dp' is not a layout: ',', '·' or ']' is expected in place of the end. Write e.g. [dp, tp·cp, -] +ep.",
     ),
     (
-        "[dp] [-] --mesh dp:2 --shape 0", "cli.shape-syntax",
+        "[dp] [-] --mesh dp:2 --shape 0", "surface.shape-syntax",
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
     ),
     (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import permutations, product
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,12 @@ from planner.core.mesh import DeviceMesh
 from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
-from planner.exporters.runtime import operators
-from planner.ops import OPS, Local
+from planner.exporters.explicit.local import local_of
+from planner.exporters.runtime import indexing, operators
+from planner.exporters.runtime.mesh import Mesh
+from planner.ops import OPS
+from tests.ops.cases_of_families import cases_of_families
+from tests.ops.cases_of_shapes import cases_of_shapes
 from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
@@ -86,6 +89,8 @@ CASES: dict[str, Node] = {
     "sum_tokens": node("sum_tokens", NUMBERS),
     "swiglu": node("swiglu", STREAM, STREAM),
     "token_loss": node("token_loss", LOGITS, LABELS, ignore_index=-100),
+    **cases_of_families(node, meta),
+    **cases_of_shapes(node, meta),
 }
 
 
@@ -102,40 +107,40 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
-        positive = (one.op, name) == ("log_loss", "sum_exp") or name in {"mean_square", "count"}
-        array = rng.random(shape) + 0.5 if positive else rng.standard_normal(shape)
+        if name in {"condition", "mask", "other_mask"}:
+            made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            continue
+        positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
+        # A count below 1 would be taken for 1.
+        least = 2.0 if name == "count" else 0.5
+        array = rng.random(shape) + least if positive else rng.standard_normal(shape)
         made.append(torch.tensor(array, dtype=dtype))
     return made
 
 
-def local(one: Node, strategy: ShardStrategy, arguments: tuple[str, ...], mesh: DeviceMesh) -> Local:
-    """Return what one rank computes, for writing its expression."""
-    shares, start = {}, {}
-    for factor, size in sizes(one).items():
-        axes = strategy.axes(factor)
-        shares[factor] = size // mesh.size_of(axes)
-        if axes:
-            start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {shares[factor]}"
-    shapes = [
-        tuple(prod(shares[f] for f in dim) for dim in tensor) for tensor in (*one.rule.operands, *one.rule.results)
-    ]
-    count = len(one.rule.operands)
-    return Local(
-        node=one, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=shares,
-        start=start, whole=sizes(one), sequences=BATCH,
-    )  # fmt: skip
+class Place(Mesh):
+    """The runtime's mesh as one pretend rank sees it."""
+
+    def __init__(self, mesh: DeviceMesh, rank: int) -> None:
+        self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        self.step, self.sequence = 3, 0
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:
     """Return the exported right-hand side, with operands x0, x1, …"""
     names = tuple(f"x{i}" for i in range(len(one.rule.operands)))
-    return OPS[one.op].torch(local(one, strategy, names, mesh))
+    return OPS[one.op].torch(local_of(one, strategy, names, SYMBOLS, mesh))
 
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    place = SimpleNamespace(index=lambda *axes: mesh.index(rank, axes), device="cpu", step=3, sequence=0)
-    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": place}
+    names: dict[str, object] = {
+        "ops": operators,
+        "indexing": indexing,
+        "F": F,
+        "torch": torch,
+        "mesh": Place(mesh, rank),
+    }
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)

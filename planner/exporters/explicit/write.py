@@ -9,12 +9,12 @@ from textwrap import wrap
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
 from ...core.collective import Redistribution, Step
-from ...core.symbol import evaluate
 from ...core.tensor import nbytes
 from ...core.units import format_bytes
 from ...errors import ExportError
-from ...ops import OPS, Local
+from ...ops import OPS
 from .classes import Body, Call, uses
+from .local import local_of
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
 from .wrap import assignment, wrapped
@@ -147,7 +147,10 @@ class Writer:
         arguments = [self._argument(a, names, module) for a in item.arguments]
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
-            text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
+            node, assigned = item.what.node, self.training.assignment
+            layer = "self.layer" if self.scope else "0"
+            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh, layer)
+            text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)
             short = len(code) == 1 and len(code[0] + layouts) < _WIDTH - 4
@@ -166,28 +169,6 @@ class Writer:
                 "Give the parameter one layout for all its readers.", subject=argument.name,
             )  # fmt: skip
         return f"self.{argument.name[len(module) + 1 :] if module else argument.name}"
-
-    def _local(self, assigned: AssignedNode, arguments: tuple[str, ...]) -> Local:
-        """Return the sizes and offsets of this rank's part of a node."""
-        assignment, node = self.training.assignment, assigned.node
-        mesh = assignment.mesh
-        sizes, start = {}, {}
-        whole = {factor: evaluate(size, assignment.symbols) for factor, size in node.rule.sizes}
-        for factor, size in whole.items():
-            axes = assigned.strategy.axes(factor)
-            sizes[factor] = size // mesh.size_of(axes)
-            if mesh.size_of(axes) > 1:
-                start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}".replace("'", '"')
-        shapes = [
-            tuple(_product(sizes[f] for f in dim) for dim in tensor)
-            for tensor in (*node.rule.operands, *node.rule.results)
-        ]
-        count = len(node.rule.operands)
-        return Local(
-            node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]),
-            sizes=sizes, start=start, whole=whole, sequences=dict(assignment.symbols)["B"],
-            layer="self.layer" if self.scope else "0",
-        )  # fmt: skip
 
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
@@ -282,13 +263,6 @@ def _step(step: Step, shape: tuple[int, ...]) -> str:
 def _returned(answer: str) -> list[str]:
     short = len(answer) < _WIDTH - len("return ")
     return [f"return {answer}"] if short else wrapped(f"return ({answer})", _WIDTH)
-
-
-def _product(values: Iterator[int]) -> int:
-    total = 1
-    for value in values:
-        total *= value
-    return total
 
 
 def _short(node: str) -> str:

@@ -58,6 +58,27 @@ class Mesh:
             position = position * self.sizes[axis] + self.coordinate(axis, rank)
         return position
 
+    def chunk(self, size: int, *axes: str, rank: int | None = None) -> tuple[int, int]:
+        """Return `start, stop` of the indices that this rank, or another, holds of a dim of global `size`.
+
+        Each axis in turn cuts what is left into chunks of one length, rounded up; the last may be shorter or empty.
+        """
+        start, stop = 0, size
+        for axis in axes:
+            length = -(-(stop - start) // self.sizes[axis])
+            start = min(start + self.coordinate(axis, rank) * length, stop)
+            stop = min(start + length, stop)
+        return start, stop
+
+    def start(self, size: int, *axes: str) -> int:
+        """Return the first index that this rank holds of a dim of global `size`."""
+        return self.chunk(size, *axes)[0]
+
+    def length(self, size: int, *axes: str) -> int:
+        """Return how many indices this rank holds of a dim of global `size`."""
+        start, stop = self.chunk(size, *axes)
+        return stop - start
+
     def ranks(self, axes: Axes) -> list[int]:
         """Return the ranks of this rank's group over `axes`, by their position along `axes`."""
         same = [axis for axis in self.sizes if axis not in axes]

@@ -12,7 +12,9 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     """Look up tokens in rows `first …` of the table; tokens outside them give zero rows."""
     local = tokens - first
     outside = (local < 0) | (local >= weight.shape[0])
-    return F.embedding(local.masked_fill(outside, 0), weight).masked_fill(outside.unsqueeze(-1), 0)
+    # A rank without rows picks one of padding, so that its gradient is there and empty.
+    rows = weight if weight.shape[0] else F.pad(weight, (0, 0, 0, 1))
+    return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
 def mean_square(x: torch.Tensor, *, width: int) -> torch.Tensor:
@@ -69,6 +71,18 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
 
 
+def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Return x in an element type; numbers in float64, in which plans are proven, stay so."""
+    target: torch.dtype = getattr(torch, dtype)
+    return x if x.dtype == torch.float64 and target.is_floating_point else x.to(target)
+
+
+def compare(x: torch.Tensor, relation: str, y: torch.Tensor) -> torch.Tensor:
+    """Return where x is `lt`, `le`, `eq`, `ne`, `ge` or `gt` than y."""
+    holds: torch.Tensor = getattr(torch, relation)(x, y)
+    return holds
+
+
 def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
     """Return each token's negative log-likelihood, zero where the label is ignored."""
     logits = _at_least_float32(logits)
@@ -76,21 +90,35 @@ def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int)
     return loss.view(labels.shape)
 
 
-def row_max(logits: torch.Tensor) -> torch.Tensor:
-    """Return the largest logit of each row, without gradient."""
-    return _at_least_float32(logits.detach().amax(-1))
+def row_max(x: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return the largest entry of each row, without gradient; −∞ where a rank's rows are empty."""
+    if not x.shape[dim]:
+        return _at_least_float32(x.detach().sum(dim) - math.inf)
+    return _at_least_float32(x.detach().amax(dim))
 
 
-def sum_exp(logits: torch.Tensor, maximum: torch.Tensor) -> torch.Tensor:
-    """Return Σ exp(logit − maximum) of each row."""
-    return (_at_least_float32(logits) - maximum.unsqueeze(-1)).exp().sum(-1)
+def sum_exp(x: torch.Tensor, maximum: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return Σ exp(x − maximum) of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim)).exp().sum(dim)
+
+
+def softmax_scale(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return exp(x − maximum) / Σ exp of each row."""
+    return ((_at_least_float32(x) - maximum.unsqueeze(dim)).exp() / sum_exp.unsqueeze(dim)).to(x.dtype)
+
+
+def log_softmax_shift(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return x − maximum − log Σ exp of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim) - sum_exp.log().unsqueeze(dim)).to(x.dtype)
 
 
 def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> torch.Tensor:
     """Return each label's logit, zero where the label is not among the columns `first …`."""
     local = labels - first
     outside = (local < 0) | (local >= logits.shape[-1])
-    picked = logits.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
+    # A rank without columns picks one of padding, so that its gradient is there and empty.
+    columns = logits if logits.shape[-1] else F.pad(logits, (0, 1))
+    picked = columns.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
     return _at_least_float32(picked.masked_fill(outside, 0))
 
 
