@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .definition import Cut, Extent, Local, OpDef
+from .dropout import DROPOUT
 from .elementwise import ADD, SWIGLU
 from .embedding import EMBEDDING
 from .loss import (
@@ -29,7 +30,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition
     for definition in sorted(
         (
-            ADD, SWIGLU,
+            ADD, DROPOUT, SWIGLU,
             LINEAR, EMBEDDING,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,

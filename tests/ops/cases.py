@@ -66,6 +66,7 @@ CASES: dict[str, Node] = {
     "attention-one-group": node("attention", _heads(4), _heads(1), _heads(1)),
     "count_targets": node("count_targets", LABELS, ignore_index=-100),
     "cross_entropy": node("cross_entropy", LOGITS, LABELS, ignore_index=-100),
+    "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
@@ -117,6 +118,8 @@ class Place(Mesh):
 
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        # As in a training step under way.
+        self.step, self.sequence = 3, 0
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:
