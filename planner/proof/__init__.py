@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 
 from ..collectives import COLLECTIVES
@@ -139,27 +140,29 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures or training is None else _differences(planned(training, plan), results)
+    differences = () if failures or training is None else _differences(training, plan, results)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
-def planned(training: TrainingGraph, plan: Plan) -> Counts:
-    """Return the collectives that each rank is to execute in one step."""
+def planned(training: TrainingGraph, plan: Plan, rank: int) -> Counts:
+    """Return the collectives that a rank is to execute in one step, with what it passes in and gets out."""
+    mesh = plan.decisions.mesh
     counts: Counts = Counter()
     for scope in training.scopes:
         times = scope.assembly.count * plan.decisions.microbatches
         for fanout in scope.fanouts:
             deliveries = [*fanout.forward, *fanout.again, *fanout.backward]
             for step in (s for d in deliveries for s in d.redistribution.steps if not COLLECTIVES[s.kind].local):
-                counts[step.kind, step.axes, step.source_elements, step.target_elements] += times
+                before, after = (prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
+                counts[step.kind, step.axes, before, after] += times
     return counts
 
 
-def _differences(expected: Counts, results: Mapping[int, RankResult]) -> tuple[str, ...]:
+def _differences(training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult]) -> tuple[str, ...]:
     found = []
     for rank, result in results.items():
-        ran: Counts = Counter(result.collectives)
+        expected, ran = planned(training, plan, rank), Counter(result.collectives)
         for key in sorted((expected - ran) + (ran - expected)):
             kind, axes, size, out = key
             found.append(

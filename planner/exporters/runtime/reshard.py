@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .mesh import Mesh
-from .regather import remember
+from .regather import remember, told_apart
 
 Step = Callable[[torch.Tensor, Mesh], torch.Tensor]
 Steps = Sequence[Step]
@@ -54,7 +54,7 @@ def fan_out(
     backward
         Steps on a gradient, with the positions of the groups whose gradients are added before these steps.
     """
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward)
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather)
     if regather:
         for steps, result in zip(forward, results, strict=True):
             remember(result, partial(run, steps, value.detach(), mesh))
@@ -71,7 +71,7 @@ def run(steps: Steps, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
 class _FanOut(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, value: torch.Tensor, mesh: Mesh, forward: Sequence[Steps], backward: Any
+        ctx: Any, value: torch.Tensor, mesh: Mesh, forward: Sequence[Steps], backward: Any, regather: bool
     ) -> tuple[torch.Tensor, ...]:
         ctx.mesh, ctx.steps = mesh, backward
         ctx.set_materialize_grads(False)
@@ -80,7 +80,8 @@ class _FanOut(torch.autograd.Function):
         for steps in forward:
             key = tuple(steps)
             first = key not in made
-            made[key] = run(steps, value, mesh) if first else made[key]
+            if first:
+                made[key] = told_apart(run(steps, value, mesh)) if regather else run(steps, value, mesh)
             fresh = first and made[key] is not value
             results.append(made[key] if fresh else made[key].view_as(made[key]))
         return tuple(results)
@@ -93,4 +94,4 @@ class _FanOut(torch.autograd.Function):
             if raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, None, None, None
+        return total, None, None, None, None
