@@ -25,7 +25,7 @@ import torch
 
 from planner.compose import bundle, train
 from planner.plan import Plan
-from planner.proof import Proof, judge, planned, unsharded
+from planner.proof import Proof, judge, unsharded
 from planner.proof.job import Job, RankResult
 from planner.proof.worker import execute
 
@@ -204,7 +204,7 @@ class Threads:
             self.references[key] = job.reference
         job = replace(job, reference=self.references[key], write_reference=False)
         answers = run(texts or bundle(plan), job, plan.decisions.mesh.device_count)
-        return judge(plan, answers, planned(train(plan), plan, updates=steps if kind == "training" else 0))
+        return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
 
 
 def run(texts: Mapping[str, str], job: Job, world: int) -> tuple[RankResult | str, ...]:

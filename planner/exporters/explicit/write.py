@@ -148,8 +148,10 @@ class Writer:
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             node, assigned = item.what.node, self.training.assignment
-            layer = "self.layer" if self.scope else "0"
-            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh, layer)
+            local = local_of(
+                node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh,
+                layer="self.layer" if self.scope else "0",
+            )  # fmt: skip
             text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)

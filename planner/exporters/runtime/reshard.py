@@ -14,7 +14,7 @@ import torch
 
 from .gradients import Gradient, Step, Steps, run
 from .mesh import Mesh
-from .regather import remember
+from .regather import remember, told_apart
 
 
 def reshard(
@@ -58,7 +58,7 @@ def fan_out(
     backward
         Steps on a gradient, with the positions of the groups whose gradients are added before these steps.
     """
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, gradient)
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient)
     if regather:
         for steps, result in zip(forward, results, strict=True):
             remember(result, partial(run, steps, value.detach(), mesh))
@@ -68,7 +68,13 @@ def fan_out(
 class _FanOut(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, value: torch.Tensor, mesh: Mesh, forward: Sequence[Steps], backward: Any, gradient: Gradient | None
+        ctx: Any,
+        value: torch.Tensor,
+        mesh: Mesh,
+        forward: Sequence[Steps],
+        backward: Any,
+        regather: bool,
+        gradient: Gradient | None,
     ) -> tuple[torch.Tensor, ...]:
         ctx.mesh, ctx.steps, ctx.gradient = mesh, backward, gradient
         ctx.set_materialize_grads(False)
@@ -77,7 +83,8 @@ class _FanOut(torch.autograd.Function):
         for steps in forward:
             key = tuple(steps)
             first = key not in made
-            made[key] = run(steps, value, mesh) if first else made[key]
+            if first:
+                made[key] = told_apart(run(steps, value, mesh)) if regather else run(steps, value, mesh)
             fresh = first and made[key] is not value
             results.append(made[key] if fresh else made[key].view_as(made[key]))
         return tuple(results)
@@ -92,4 +99,4 @@ class _FanOut(torch.autograd.Function):
             elif raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, None, None, None, None
+        return total, *[None] * 5
