@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
@@ -30,7 +30,9 @@ from planner.proof.job import Job, RankResult
 from planner.proof.worker import execute
 
 TIMEOUT = 30.0
-_here = threading.local()
+T = TypeVar("T")
+here = threading.local()
+"""`rank` and `world` of the calling thread."""
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class Group:
     @property
     def place(self) -> int:
         """Position of the calling thread's rank."""
-        return self.ranks.index(_here.rank)
+        return self.ranks.index(here.rank)
 
 
 class Distributed(ModuleType):
@@ -87,15 +89,15 @@ class Distributed(ModuleType):
         return True
 
     def get_rank(self) -> int:
-        return int(_here.rank)
+        return int(here.rank)
 
     def get_world_size(self) -> int:
-        return int(_here.world)
+        return int(here.world)
 
     def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
-        return next(group for group in found if _here.rank in group.ranks), found
+        return next(group for group in found if here.rank in group.ranks), found
 
     def destroy_process_group(self, group: Group | None = None) -> None:
         """Keep it: another plan's mesh may have the same groups."""
@@ -199,22 +201,22 @@ class Threads:
             write_reference=True, seed=seed,
         )  # fmt: skip
         if key not in self.references:
-            (answer,) = run(bundle(whole), job, 1)
+            (answer,) = each_rank(bundle(whole), 1, partial(execute, job=job))
             assert isinstance(answer, RankResult), answer
             self.references[key] = job.reference
         job = replace(job, reference=self.references[key], write_reference=False)
-        answers = run(texts or bundle(plan), job, plan.decisions.mesh.device_count)
+        answers = each_rank(texts or bundle(plan), plan.decisions.mesh.device_count, partial(execute, job=job))
         return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
 
 
-def run(texts: Mapping[str, str], job: Job, world: int) -> tuple[RankResult | str, ...]:
-    """Run a bundle on `world` threads; a rank that failed answers with the error's text."""
+def each_rank(texts: Mapping[str, str], world: int, work: Callable[[ModuleType], T]) -> tuple[T | str, ...]:
+    """Return what `work` makes of a bundle's `train` module on each of `world` threads, or the error's text."""
     DISTRIBUTED.groups.clear()
 
-    def rank(number: int) -> RankResult | str:
-        _here.rank, _here.world = number, world
+    def rank(number: int) -> T | str:
+        here.rank, here.world = number, world
         try:
-            return execute(train_module, job)
+            return work(train_module)
         except Exception as problem:
             for group in DISTRIBUTED.groups.values():
                 group.barrier.abort()
