@@ -74,6 +74,7 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
 WITHOUT: dict[str, str] = {
     "count_targets": "comparison, sum and cast",
     "cross_entropy": "written by its parts",
+    "dropout": "its mask is no function of a generator",
     "divide": "a quotient that is safe for zero targets",
     "geglu": "gelu and product",
     "log_loss": "several elementwise ones",
