@@ -8,8 +8,9 @@ from types import MappingProxyType
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .definition import Cut, Extent, Local, OpDef
 from .dropout import DROPOUT
-from .elementwise import ADD, SWIGLU
+from .elementwise import ELEMENTWISE
 from .embedding import EMBEDDING
+from .join import JOINS
 from .loss import (
     COUNT_TARGETS,
     CROSS_ENTROPY,
@@ -22,7 +23,9 @@ from .loss import (
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .select import SELECTIONS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
+from .views import VIEWS
 
 __all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
 
@@ -30,12 +33,13 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition
     for definition in sorted(
         (
-            ADD, DROPOUT, SWIGLU,
-            LINEAR, EMBEDDING,
+            *ELEMENTWISE,
+            LINEAR, EMBEDDING, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
+            *JOINS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

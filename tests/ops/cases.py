@@ -18,10 +18,11 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import operators
+from planner.exporters.runtime import indexing, operators
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
+from tests.ops.cases_of_shapes import cases_of_shapes
 from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
@@ -89,6 +90,7 @@ CASES: dict[str, Node] = {
     "swiglu": node("swiglu", STREAM, STREAM),
     "token_loss": node("token_loss", LOGITS, LABELS, ignore_index=-100),
     **cases_of_families(node, meta),
+    **cases_of_shapes(node, meta),
 }
 
 
@@ -105,7 +107,10 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
-        positive = name in {"mean_square", "count", "sum_exp"}
+        if name in {"condition", "mask", "other_mask"}:
+            made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            continue
+        positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)
@@ -130,7 +135,13 @@ def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": Place(mesh, rank)}
+    names: dict[str, object] = {
+        "ops": operators,
+        "indexing": indexing,
+        "F": F,
+        "torch": torch,
+        "mesh": Place(mesh, rank),
+    }
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)

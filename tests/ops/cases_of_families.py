@@ -11,7 +11,44 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    return _softmax(node, meta)
+    return _elementwise(node, meta) | _softmax(node, meta)
+
+
+def _elementwise(node: Make, meta: Meta) -> dict[str, Node]:
+    stream, mask = meta(4, 8), meta(4, 8, dtype="bool")
+    names = "neg abs exp log sqrt rsqrt reciprocal sin cos erf relu elu softplus silu sigmoid tanh hardswish"
+    return {name: node(name, stream) for name in names.split()} | {
+        "sub": node("sub", stream, stream),
+        "mul": node("mul", stream, stream),
+        "div": node("div", stream, stream),
+        "maximum": node("maximum", stream, stream),
+        "minimum": node("minimum", stream, stream),
+        "add-scalar": node("add", stream, meta()),
+        "add-last": node("add", meta(4, 4, 8), meta(8)),
+        "mul-repeated": node("mul", meta(4, 1, 8), meta(4, 1)),
+        "mul-last": node("mul", stream, meta(8)),
+        "div-repeated": node("div", stream, meta(4, 1)),
+        "scale": node("scale", stream, factor=0.5),
+        "shift": node("shift", stream, amount=1.5),
+        "pow": node("pow", stream, exponent=3),
+        "clamp": node("clamp", stream, low=-0.5, high=0.75),
+        "leaky_relu": node("leaky_relu", stream, slope=0.1),
+        "gelu": node("gelu", stream, approximate="none"),
+        "gelu-tanh": node("gelu", stream, approximate="tanh"),
+        "geglu": node("geglu", stream, stream, approximate="none"),
+        "prelu": node("prelu", meta(4, 4, 8), meta(4)),
+        "cast": node("cast", stream, dtype="float64"),
+        "to_integer": node("to_integer", stream, dtype="int64"),
+        "where": node("where", mask, stream, stream),
+        "where-repeated": node("where", meta(4, 1, dtype="bool"), stream, meta()),
+        "masked_fill": node("masked_fill", stream, mask, value=0.0),
+        "masked_fill-infinite": node("masked_fill", stream, mask, value=1e4),
+        "compare": node("compare", stream, stream, relation="lt"),
+        "compare-repeated": node("compare", stream, meta(8), relation="ge"),
+        "logical_not": node("logical_not", mask),
+        "logical_and": node("logical_and", mask, mask),
+        "logical_or": node("logical_or", mask, mask),
+    }
 
 
 def _softmax(node: Make, meta: Meta) -> dict[str, Node]:

@@ -55,7 +55,7 @@ def right_rows(one: Node) -> set[Row]:
     operands = operands_of(one)
     expected = evaluate_on(expression(one), operands, LINE, 0)
     choices = [_placements(x.shape, partial=x.is_floating_point()) for x in operands]
-    answers = [_placements(x.shape, partial=True) for x in expected]
+    answers = [_placements(x.shape, partial=x.dtype != torch.bool) for x in expected]
     return {
         (given, result)
         for given in product(*choices)

@@ -34,7 +34,7 @@ def local_of(
     arguments
         Python expressions of the operands.
     layer
-        Python expression of the layer that the node is in.
+        Python expression of the index of the layer that the node is in.
     """
     whole = {factor: evaluate(size, symbols) for factor, size in node.rule.sizes}
     sizes: dict[str, Extent] = {}
@@ -57,7 +57,7 @@ def local_of(
     count = len(node.rule.operands)
     return Local(
         node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        start=start, whole=whole, sequences=dict(symbols)["B"], layer=layer,
+        whole=whole, start=start, sequences=dict(symbols)["B"], layer=layer,
     )  # fmt: skip
 
 

@@ -71,6 +71,18 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
 
 
+def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Return x in an element type; numbers in float64, in which plans are proven, stay so."""
+    target: torch.dtype = getattr(torch, dtype)
+    return x if x.dtype == torch.float64 and target.is_floating_point else x.to(target)
+
+
+def compare(x: torch.Tensor, relation: str, y: torch.Tensor) -> torch.Tensor:
+    """Return where x is `lt`, `le`, `eq`, `ne`, `ge` or `gt` than y."""
+    holds: torch.Tensor = getattr(torch, relation)(x, y)
+    return holds
+
+
 def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
     """Return each token's negative log-likelihood, zero where the label is ignored."""
     logits = _at_least_float32(logits)
