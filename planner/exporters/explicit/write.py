@@ -101,7 +101,7 @@ class Writer:
         arguments += ["apart=True"] * update.apart
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
-                arguments.append(f"{role}=[{_steps(moved)}]")
+                arguments.append(f"{role}=[{self._steps(moved)}]")
         return f'"{name.rpartition(".")[2]}": Update({", ".join(arguments)})'
 
     def _layered(self, body: Body) -> bool:
