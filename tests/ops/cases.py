@@ -123,6 +123,7 @@ class Place(Mesh):
 
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        # As in a training step under way.
         self.step, self.sequence = 3, 0
 
 

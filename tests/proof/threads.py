@@ -158,6 +158,10 @@ def runtime() -> Mapping[str, ModuleType]:
                     del sys.modules[module.__name__]
                     continue
                 made[module.__name__] = module
+    # An optimizer loads modules when it is first used, and can't do so in several threads at once.
+    one = torch.nn.Parameter(torch.ones(1))
+    one.grad = torch.ones(1)
+    torch.optim.AdamW([one]).step()
     return made
 
 
@@ -178,12 +182,20 @@ class Threads:
     folder: Path
     references: dict[object, Path] = field(default_factory=dict)
 
-    def prove(self, plan: Plan, texts: Mapping[str, str] | None = None, *, seed: int = 0) -> Proof:
+    def prove(
+        self,
+        plan: Plan,
+        texts: Mapping[str, str] | None = None,
+        *,
+        seed: int = 0,
+        kind: str = "gradients",
+        steps: int = 1,
+    ) -> Proof:
         """Return the proof of a plan at its own sizes, or of other files in place of its bundle."""
         whole = unsharded(plan)
-        key = (whole, seed)
+        key = (whole, seed, kind, steps)
         job = Job(
-            kind="gradients", bundle=self.folder, reference=self.folder / f"{len(self.references)}.pt",
+            kind=kind, steps=steps, bundle=self.folder, reference=self.folder / f"{len(self.references)}.pt",
             write_reference=True, seed=seed,
         )  # fmt: skip
         if key not in self.references:
@@ -192,7 +204,7 @@ class Threads:
             self.references[key] = job.reference
         job = replace(job, reference=self.references[key], write_reference=False)
         answers = run(texts or bundle(plan), job, plan.decisions.mesh.device_count)
-        return judge(plan, answers, train(plan))
+        return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
 
 
 def run(texts: Mapping[str, str], job: Job, world: int) -> tuple[RankResult | str, ...]:

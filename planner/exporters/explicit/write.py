@@ -86,7 +86,23 @@ class Writer:
             if parent(leaf) == body.module:
                 leaves.setdefault(leaf, []).append(p)
         for leaf, parameters in leaves.items():
-            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+            updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]
+            given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
+            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(given)})"
+
+    def _update(self, name: str) -> str:
+        """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
+        scope = self.training.scopes[self.scope]
+        update = next(u for u in scope.updates if u.parameter == name)
+        apart = [f for f in scope.fanouts if f.value == name and f.apart]
+        if not apart and not update.apart:
+            return ""
+        arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
+        arguments += ["apart=True"] * update.apart
+        for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
+            if moved.steps:
+                arguments.append(f"{role}=[{self._steps(moved)}]")
+        return f'"{name.rpartition(".")[2]}": Update({", ".join(arguments)})'
 
     def _layered(self, body: Body) -> bool:
         """Return whether a line of a layer's class, or of its children, names the layer."""
@@ -133,8 +149,10 @@ class Writer:
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             node, assigned = item.what.node, self.training.assignment
-            layer = "self.layer" if self.scope else "0"
-            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh, layer)
+            local = local_of(
+                node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh,
+                layer="self.layer" if self.scope else "0",
+            )  # fmt: skip
             text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)
@@ -182,6 +200,9 @@ class Writer:
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
+        if fanout.apart:
+            leaf, _, name = source.rpartition(".")
+            arguments.append(f'gradient={leaf}.gradients["{name}"]')
         yield from assignment(targets, f"{call}({', '.join(arguments)})", _WIDTH)
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from .data import local_batch, synthetic_batch
+from .gradients import finish_gradients
 from .mesh import Mesh
 from .operators import count_targets
 from .optimizer import MasterAdamW
@@ -70,6 +71,7 @@ def loss_of_step(
             loss = model(*local_batch(part, settings.inputs, mesh)) * share
         loss.backward()
         total = total + loss.detach()
+    finish_gradients(model, mesh)
     return total
 
 
@@ -77,7 +79,7 @@ def training(
     model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
 ) -> Iterator[torch.Tensor]:
     """Yield the loss of each optimizer step on synthetic data."""
-    optimizer = MasterAdamW(model.parameters(), rate=rate)
+    optimizer = MasterAdamW(model, mesh, rate=rate)
     for step in range(steps):
         batch = synthetic_batch(
             step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
