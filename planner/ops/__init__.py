@@ -21,6 +21,7 @@ from .loss import (
 )  # fmt: skip
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
+from .reduce import REDUCTIONS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .select import SELECTIONS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
@@ -38,7 +39,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
-            *JOINS, *SELECTIONS, *VIEWS,
+            *JOINS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

@@ -18,7 +18,7 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import indexing, operators
+from planner.exporters.runtime import indexing, operators, reductions
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
@@ -106,6 +106,13 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
+        if name in {"top", "ties"}:
+            # The largest of small whole numbers, so that several elements tie.
+            made[0] = made[0].round()
+            dims = one.attribute("dims")
+            top = made[0].amax(dims, keepdim=True)
+            made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
+            continue
         positive = name in {"mean_square", "count", "sum_exp"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
@@ -132,6 +139,7 @@ def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> 
     names: dict[str, object] = {
         "ops": operators,
         "indexing": indexing,
+        "reductions": reductions,
         "F": F,
         "torch": torch,
         "mesh": Place(mesh, rank),

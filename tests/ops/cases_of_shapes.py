@@ -11,7 +11,7 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_shapes(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    return _selections(node, meta) | _joins(node, meta) | _views(node, meta)
+    return _selections(node, meta) | _joins(node, meta) | _views(node, meta) | _reductions(node, meta)
 
 
 def _selections(node: Make, meta: Meta) -> dict[str, Node]:
@@ -49,4 +49,25 @@ def _views(node: Make, meta: Meta) -> dict[str, Node]:
         "permute": node("permute", meta(4, 4, 8), dims=(1, 2, 0)),
         "squeeze": node("squeeze", meta(4, 1, 8), dim=1),
         "unsqueeze": node("unsqueeze", meta(4, 8), dim=1),
+    }
+
+
+def _reductions(node: Make, meta: Meta) -> dict[str, Node]:
+    x, groups = meta(4, 4, 8), meta(4, 1, 8)
+    return {
+        "amax": node("amax", x, dims=(1,)),
+        "amax-keepdim": node("amax", x, dims=(0, 2), keepdim=True),
+        "amin": node("amin", x, dims=(2,)),
+        "count_ties": node("count_ties", x, groups, dims=(1,)),
+        "extremum": node("extremum", x, dims=(1,), largest=True),
+        "extremum-least": node("extremum", x, dims=(1, 2), largest=False),
+        "mean": node("mean", x, dims=(1,)),
+        "mean-keepdim": node("mean", x, dims=(0, 2), keepdim=True),
+        "share_ties": node("share_ties", x, groups, groups, dims=(1,)),
+        "squared_deviation": node("squared_deviation", x, groups, dims=(1,)),
+        "sum": node("sum", x, dims=(1, 2)),
+        "sum-all": node("sum", x),
+        "sum-keepdim": node("sum", x, dims=(0,), keepdim=True),
+        "var": node("var", x, dims=(1,)),
+        "var-keepdim": node("var", x, dims=(1, 2), correction=0, keepdim=True),
     }

@@ -23,6 +23,9 @@ from .test_complete import refused_rows
 
 aten = torch.ops.aten
 ATEN: dict[str, tuple[Any, dtensor.Build]] = {
+    "amax": (aten.amax.default, lambda x: (x, [1])),
+    "amax-keepdim": (aten.amax.default, lambda x: (x, [0, 2], True)),
+    "amin": (aten.amin.default, lambda x: (x, [2])),
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
     "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
     "log_softmax": (aten._log_softmax.default, lambda x: (x, 2, False)),
@@ -34,6 +37,8 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "expand": (aten.expand.default, lambda x: (x, [4, 6, 8])),
     "expand-leading": (aten.expand.default, lambda x: (x, [4, 4, 8])),
     "flip": (aten.flip.default, lambda x: (x, [1])),
+    "mean": (aten.mean.dim, lambda x: (x, [1])),
+    "mean-keepdim": (aten.mean.dim, lambda x: (x, [0, 2], True)),
     "pad": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 1, 3])),
     "pad-value": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 2, 0], 1.5)),
     "roll": (aten.roll.default, lambda x: (x, [3], [1])),
@@ -48,14 +53,20 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "split-unequal": (aten.split_with_sizes.default, lambda x: (x, [2, 6], 2)),
     "squeeze": (aten.squeeze.dim, lambda x: (x, 1)),
     "stack": (aten.stack.default, lambda x, y: ([x, y], 1)),
+    "sum": (aten.sum.dim_IntList, lambda x: (x, [1, 2])),
+    "sum-keepdim": (aten.sum.dim_IntList, lambda x: (x, [0], True)),
     "sum_tokens": (aten.sum.default, lambda x: (x,)),
+    "var": (aten.var.correction, lambda x: (x, [1])),
+    "var-keepdim": (aten.var.correction, lambda x: (x, [1, 2])),
     "unsqueeze": (aten.unsqueeze.default, lambda x: (x, 1)),
 }
 """Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
 WITHOUT: dict[str, str] = {
     "count_targets": "comparison, sum and cast",
+    "count_ties": "a part of amax",
     "cross_entropy": "written by its parts",
     "divide": "a quotient that is safe for zero targets",
+    "extremum": "amax without gradient",
     "log_loss": "several elementwise ones",
     "log_softmax_shift": "a part of log_softmax",
     "mean_square": "a part of the norm",
@@ -65,8 +76,10 @@ WITHOUT: dict[str, str] = {
     "rms_scale": "a part of the norm",
     "rotary": "several elementwise ones",
     "rotary_table": "several elementwise ones",
+    "share_ties": "a part of amax",
     "softmax_scale": "a part of softmax",
     "split_heads": "view and transpose",
+    "squared_deviation": "a part of var",
     "sum_exp": "a part of the loss",
     "swiglu": "silu and product",
     "token_loss": "log-softmax and gather",
