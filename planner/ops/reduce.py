@@ -14,8 +14,8 @@ from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, names_of, per_element
-from .lines import attributes_of, integer, integers, line, misfit
+from .definition import Attributes, Cuts, Local, OpDef, Parts, names_of, per_element
+from .lines import attributes_of, integer, integers, line, misfit, of_operand
 from .parts import Named, PartsOf
 
 Metas = tuple[TensorMeta, ...]
@@ -91,10 +91,6 @@ def _mean_torch(local: Local) -> str:
     return f"{_call(local, 'sum')} / {_count(local)}" if set(gone) & set(local.start) else _call(local, "mean")
 
 
-def _of_operand(cost: float) -> Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]:
-    return lambda operands, _: cost * prod(operands[0])
-
-
 def _extreme_parts(node: Node, strategy: ShardStrategy, op: OpDef, largest: bool) -> Parts:
     """Find the extremum over the shards, and let all elements that tie share it."""
     if not any(strategy.axes(f) for f in node.rule.special):
@@ -117,7 +113,7 @@ def _extreme(name: str, summary: str, largest: bool) -> OpDef:
 
     op = OpDef(
         name=name, summary=summary, operands=("x",), infer=lambda operands, a: (_left(operands[0], a),),
-        rule=_special_rule, flops=_of_operand(1), backward_flops=_of_operand(2), saved=("x", "result"),
+        rule=_special_rule, flops=of_operand(1), backward_flops=of_operand(2), saved=("x", "result"),
         differentiable=("x",), torch=lambda local: _call(local, name), parts=parts,
     )  # fmt: skip
     return op
@@ -135,7 +131,7 @@ def _var_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
 
 
 def _var_torch(local: Local) -> str:
-    return _call(local, "var", f"correction={integer(attributes_of(local), 'correction', 1)}")
+    return _call(local, "reductions.variance", f"correction={integer(attributes_of(local), 'correction', 1)}")
 
 
 def _deviation_torch(local: Local) -> str:
@@ -149,7 +145,7 @@ SUM = OpDef(
     operands=("x",),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_linear_rule,
-    flops=_of_operand(1),
+    flops=of_operand(1),
     backward_flops=per_element(0),
     differentiable=("x",),
     torch=lambda local: _call(local, "sum"),
@@ -160,8 +156,8 @@ MEAN = OpDef(
     operands=("x",),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_linear_rule,
-    flops=_of_operand(1),
-    backward_flops=_of_operand(1),
+    flops=of_operand(1),
+    backward_flops=of_operand(1),
     differentiable=("x",),
     torch=_mean_torch,
 )
@@ -173,7 +169,7 @@ EXTREMUM = OpDef(
     operands=("x",),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_part_rule(0, reduce=lambda a: "max" if a["largest"] else "min"),
-    flops=_of_operand(1),
+    flops=of_operand(1),
     backward_flops=per_element(0),
     torch=lambda local: _call(local, "reductions.extremum", f"largest={attributes_of(local)['largest']}"),
 )
@@ -183,7 +179,7 @@ COUNT_TIES = OpDef(
     operands=("x", "top"),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_part_rule(1),
-    flops=_of_operand(2),
+    flops=of_operand(2),
     backward_flops=per_element(0),
     torch=lambda local: _call(local, "reductions.count_ties"),
 )
@@ -193,8 +189,8 @@ SHARE_TIES = OpDef(
     operands=("x", "top", "ties"),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_part_rule(2),
-    flops=_of_operand(2),
-    backward_flops=_of_operand(1),
+    flops=of_operand(2),
+    backward_flops=of_operand(1),
     saved=("ties",),
     # Which elements tie.
     extra_saved=lambda operands, _: 1.0 * prod(operands[0]),
@@ -207,8 +203,8 @@ VAR = OpDef(
     operands=("x",),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_special_rule,
-    flops=_of_operand(4),
-    backward_flops=_of_operand(3),
+    flops=of_operand(4),
+    backward_flops=of_operand(3),
     saved=("x",),
     differentiable=("x",),
     torch=_var_torch,
@@ -220,8 +216,8 @@ SQUARED_DEVIATION = OpDef(
     operands=("x", "mean"),
     infer=lambda operands, a: (_left(operands[0], a),),
     rule=_part_rule(1),
-    flops=_of_operand(3),
-    backward_flops=_of_operand(3),
+    flops=of_operand(3),
+    backward_flops=of_operand(3),
     # The deviations.
     extra_saved=lambda operands, element_bytes: 1.0 * element_bytes * prod(operands[0]),
     differentiable=("x", "mean"),

@@ -28,6 +28,11 @@ def share_ties(
     return (x.masked_fill(x != top, 0) / ties).sum(dims, keepdim=keepdim)
 
 
+def variance(x: torch.Tensor, dims: tuple[int, ...], *, correction: int, keepdim: bool = False) -> torch.Tensor:
+    """Return the variance over dims; on a rank that has nothing, nothing."""
+    return x.var(dims, correction=correction, keepdim=keepdim) if x.numel() else x.sum(dims, keepdim=keepdim)
+
+
 def squared_deviation(
     x: torch.Tensor, mean: torch.Tensor, dims: tuple[int, ...], *, divisor: int, keepdim: bool = False
 ) -> torch.Tensor:
