@@ -22,9 +22,12 @@ from .loss import (
 )  # fmt: skip
 from .matmul import LINEAR
 from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
+from .reduce import REDUCTIONS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .running import RUNNING
 from .select import SELECTIONS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
+from .top import TOPS
 from .views import VIEWS
 
 __all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
@@ -39,7 +42,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
-            *JOINS, *SELECTIONS, *VIEWS,
+            *JOINS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

@@ -50,8 +50,8 @@ def test_what_is_dropped_or_empty_brings_nothing() -> None:
     )
     assert arrivals(step, (3,), mesh) == ((), (), (), ())
     back = Step(
-        kind="all_gather", axes=("tp",), dim=0, shape=(3,), source=cut, target=whole, source_shape=(1,), target_shape=(3,),
-        group_size=4,
+        kind="all_gather", axes=("tp",), dim=0, shape=(3,), source=cut, target=whole, source_shape=(1,),
+        target_shape=(3,), group_size=4,
     )  # fmt: skip
     assert arrivals(back, (3,), mesh, limit=2) == ((((1, 3),),), (((0, 1),), ((2, 3),)))
 
