@@ -49,7 +49,7 @@ def local_of(
     count = len(node.rule.operands)
     return Local(
         node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        start=start,
+        whole=whole, start=start,
     )  # fmt: skip
 
 
