@@ -43,6 +43,8 @@ class Local:
         Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
+    whole
+        Global size of every factor.
     start
         Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
     whole
@@ -58,6 +60,7 @@ class Local:
     operands: tuple[tuple[Extent, ...], ...]
     results: tuple[tuple[Extent, ...], ...]
     sizes: Mapping[str, Extent]
+    whole: Mapping[str, int]
     start: Mapping[str, str]
     whole: Mapping[str, int]
     sequences: int
@@ -148,6 +151,11 @@ def leading(count: int) -> str:
     if count <= 3:
         return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
     return " ".join(["batch", *(f"d{i}" for i in range(1, count))])
+
+
+def space(count: int) -> tuple[str, ...]:
+    """Return the names of the spatial dims of images and the like."""
+    return ("z", "y", "x")[3 - count :] if count else ()
 
 
 def names_of(rank: int) -> list[str]:

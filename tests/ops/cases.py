@@ -120,6 +120,10 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
             top = made[0].amax(dims, keepdim=True)
             made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
             continue
+        if name == "moments":
+            mean = rng.standard_normal(shape[:-1])
+            made.append(torch.tensor(np.stack((mean, mean**2 + rng.random(shape[:-1]) + 0.5), -1), dtype=dtype))
+            continue
         positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
