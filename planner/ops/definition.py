@@ -43,8 +43,6 @@ class Local:
         Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
-    whole
-        Global size of every factor.
     start
         Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
     whole
@@ -60,7 +58,6 @@ class Local:
     operands: tuple[tuple[Extent, ...], ...]
     results: tuple[tuple[Extent, ...], ...]
     sizes: Mapping[str, Extent]
-    whole: Mapping[str, int]
     start: Mapping[str, str]
     whole: Mapping[str, int]
     sequences: int
