@@ -85,7 +85,8 @@ class OpDef:
     backward_flops
         The same for backward.
     saved
-        Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
+        Names of operands, `result` or one of `results`, that autograd keeps for backward when the written expression
+        runs.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
     sparse
@@ -147,6 +148,11 @@ def leading(count: int) -> str:
     if count <= 3:
         return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
     return " ".join(["batch", *(f"d{i}" for i in range(1, count))])
+
+
+def space(count: int) -> tuple[str, ...]:
+    """Return the names of the spatial dims of images and the like."""
+    return ("z", "y", "x")[3 - count :] if count else ()
 
 
 def names_of(rank: int) -> list[str]:

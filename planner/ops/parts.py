@@ -72,8 +72,8 @@ class PartsOf:
         axes
             Axes of factors that are not the composite's.
         carrying
-            Operand of the composite → operand of the part that carries its kept Partial. By default the part keeps
-            nothing.
+            Operand of the composite → operands of the part, one a term with spaces between, that carry its kept
+            Partial. By default the part keeps nothing.
         last
             True for the part that makes the composite's results.
         """
@@ -97,7 +97,7 @@ class PartsOf:
 
     def _moved(self, carriers: tuple[int, ...], op: OpDef, carrying: Mapping[str, str]) -> tuple[int, ...]:
         names = (self.op.operand_names[position] for position in carriers)
-        return tuple(op.operand_names.index(carrying[name]) for name in names)
+        return tuple(op.operand_names.index(carrier) for name in names for carrier in carrying[name].split())
 
     def finished(self) -> Parts:
         """Return all parts in order."""

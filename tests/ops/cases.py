@@ -18,7 +18,7 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import indexing, operators
+from planner.exporters.runtime import indexing, operators, ordered, reductions
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
@@ -110,12 +110,34 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
         if name in {"condition", "mask", "other_mask"}:
             made.append(torch.from_numpy(rng.random(shape) < 0.5))
             continue
+        if name in {"index", "indices"}:
+            made.append(_indices(one, factors, shape, rng))
+            continue
+        if name in {"top", "ties"}:
+            # The largest of small whole numbers, so that several elements tie.
+            made[0] = made[0].round()
+            dims = one.attribute("dims")
+            top = made[0].amax(dims, keepdim=True)
+            made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
+            continue
+        if name == "moments":
+            mean = rng.standard_normal(shape[:-1])
+            made.append(torch.tensor(np.stack((mean, mean**2 + rng.random(shape[:-1]) + 0.5), -1), dtype=dtype))
+            continue
         positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)
         made.append(torch.tensor(array, dtype=dtype))
     return made
+
+
+def _indices(one: Node, factors: tuple[tuple[str, ...], ...], shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Return indices into a dim `n`, or candidates `c`, without one twice along the dim that they stand for."""
+    dim = next(i for i, names in enumerate(factors) if names[0] in {"m", "c"})
+    size = evaluate(one.rule.size("n" if "n" in one.rule.factors else "c"), SYMBOLS)
+    order = rng.random((*shape[:dim], size, *shape[dim + 1 :])).argsort(dim)
+    return torch.from_numpy(order.take(range(shape[dim]), dim))
 
 
 class Place(Mesh):
@@ -138,6 +160,8 @@ def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> 
     names: dict[str, object] = {
         "ops": operators,
         "indexing": indexing,
+        "ordered": ordered,
+        "reductions": reductions,
         "F": F,
         "torch": torch,
         "mesh": Place(mesh, rank),

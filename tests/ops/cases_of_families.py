@@ -11,7 +11,7 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    return _elementwise(node, meta) | _softmax(node, meta)
+    return _elementwise(node, meta) | _softmax(node, meta) | _norms(node, meta)
 
 
 def _elementwise(node: Make, meta: Meta) -> dict[str, Node]:
@@ -61,4 +61,33 @@ def _softmax(node: Make, meta: Meta) -> dict[str, Node]:
         "log_softmax_shift": node("log_softmax_shift", stream, rows, rows),
         "row_max-first": node("row_max", meta(8, 4), dim=0),
         "sum_exp-middle": node("sum_exp", meta(4, 8, 4), rows, dim=1),
+    }
+
+
+def _norms(node: Make, meta: Meta) -> dict[str, Node]:
+    stream, h = meta(4, 2, 8), meta(8)
+    image, c, groups = meta(4, 8, 2, 4), meta(8), {"groups": 2, "eps": 1e-5}
+    layer, batch, group = ({"form": f"{kind}_norm", "eps": 1e-5} for kind in ("layer", "batch", "group"))
+    group |= groups
+    return {
+        "layer_norm": node("layer_norm", stream, h, h, eps=1e-5),
+        "layer_norm-weight": node("layer_norm", stream, h, eps=1e-5),
+        "layer_norm-plain": node("layer_norm", stream, eps=1e-5),
+        "layer_norm-two": node("layer_norm", meta(4, 2, 8), meta(2, 8), meta(2, 8), eps=1e-5, dims=2),
+        "batch_norm": node("batch_norm", image, c, c, eps=1e-5),
+        "batch_norm-line": node("batch_norm", meta(4, 8, 4), c, c, eps=1e-5),
+        "batch_norm-flat": node("batch_norm", meta(4, 8), eps=1e-5),
+        "group_norm": node("group_norm", image, c, c, **groups),
+        "group_norm-plain": node("group_norm", meta(4, 8, 4), **groups),
+        "l2_norm": node("l2_norm", stream, eps=1e-12),
+        "l2_norm-first": node("l2_norm", stream, eps=1e-12, dim=0),
+        "l2_scale": node("l2_scale", stream, meta(4, 2, dtype="float32"), eps=1e-12),
+        "mean_square-first": node("mean_square", stream, width=1, dim=0),
+        "moments": node("moments", stream, **layer),
+        "moments-batch": node("moments", image, **batch),
+        "moments-group": node("moments", image, **group),
+        "normalize": node("normalize", stream, meta(4, 2, 2, dtype="float32"), h, h, **layer),
+        "normalize-plain": node("normalize", stream, meta(4, 2, 2, dtype="float32"), **layer),
+        "normalize-batch": node("normalize", image, meta(8, 2, dtype="float32"), c, c, **batch),
+        "normalize-group": node("normalize", image, meta(4, 2, 2, dtype="float32"), c, c, **group),
     }

@@ -25,6 +25,7 @@ NOT_WRONG = {
 }
 """Factors that a rule blocks for another reason than a wrong result."""
 LINEAR_AND_HELD = {
+    ("l2_scale", 0): "the sum of squares, which comes from the same operand, needs it whole",
     ("rms_scale", 0): "the mean square, which comes from the same operand, needs it whole",
 }
 """Operands in no term although the operator is linear in them."""

@@ -17,15 +17,35 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
-def mean_square(x: torch.Tensor, *, width: int) -> torch.Tensor:
-    """Return this shard's share of the mean of x² over a last dim of global size `width`."""
-    return _at_least_float32(x).square().sum(-1) / width
+def mean_square(x: torch.Tensor, *, width: int, dim: int = -1) -> torch.Tensor:
+    """Return this shard's share of the mean of x² over a dim of global size `width`."""
+    return _at_least_float32(x).square().sum(dim) / width
+
+
+def l2_scale(x: torch.Tensor, square: torch.Tensor, *, eps: float, dim: int = -1) -> torch.Tensor:
+    """Divide by the root of the sum of squares, at least `eps`."""
+    return (_at_least_float32(x) / square.sqrt().clamp_min(eps).unsqueeze(dim)).to(x.dtype)
 
 
 def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, *, eps: float) -> torch.Tensor:
     """Divide by the root mean square and scale."""
     normal = _at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)
     return normal.to(x.dtype) * weight
+
+
+def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
+    """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
+    x = _at_least_float32(x)
+    return torch.stack((x.sum(dims), x.square().sum(dims)), -1) / count
+
+
+def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], eps: float) -> torch.Tensor:
+    """Subtract the mean and divide by the deviation, which `moments` has for all dims but `dims`."""
+    mean, square = moments.unbind(-1)
+    scale = torch.rsqrt((square - mean.square()).clamp_min(0) + eps)
+    for dim in dims:
+        mean, scale = mean.unsqueeze(dim), scale.unsqueeze(dim)
+    return ((_at_least_float32(x) - mean) * scale).to(x.dtype)
 
 
 def rotary_table(
