@@ -105,17 +105,25 @@ class Distributed(ModuleType):
     def all_gather_into_tensor(self, out: torch.Tensor, x: torch.Tensor, group: Group) -> None:
         out.view(-1).copy_(torch.cat([part.reshape(-1) for part in group.meet("all_gather", x.detach().clone())]))
 
-    def reduce_scatter_tensor(self, out: torch.Tensor, x: torch.Tensor, group: Group) -> None:
+    def reduce_scatter_tensor(
+        self, out: torch.Tensor, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None
+    ) -> None:
+        assert group is not None
         size, place = out.numel(), group.place
         parts = group.meet("reduce_scatter", x.detach().clone())
         assert all(part.numel() == size * len(group.ranks) for part in parts)
-        out.view(-1).copy_(sum(part.view(-1)[place * size : (place + 1) * size] for part in parts))
+        mine = torch.stack([part.view(-1)[place * size : (place + 1) * size] for part in parts])
+        out.view(-1).copy_(self._reduced(mine, op))
+
+    def _reduced(self, parts: torch.Tensor, op: Any) -> torch.Tensor:
+        names = {self.ReduceOp.SUM: "sum", self.ReduceOp.MAX: "amax", self.ReduceOp.MIN: "amin"}
+        reduced: torch.Tensor = getattr(parts, names[op])(0)
+        return reduced
 
     def all_reduce(self, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None) -> None:
         assert group is not None
         parts = torch.stack(group.meet("all_reduce", x.detach().clone()))
-        names = {self.ReduceOp.SUM: "sum", self.ReduceOp.MAX: "amax", self.ReduceOp.MIN: "amin"}
-        x.copy_(getattr(parts, names[op])(0))
+        x.copy_(self._reduced(parts, op))
 
     def all_to_all_single(
         self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,
