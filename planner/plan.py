@@ -14,7 +14,7 @@ from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
 from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset
 from .core.symbol import evaluate
-from .errors import LayoutError, PlannerError
+from .errors import PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .ops import OPS
@@ -42,13 +42,7 @@ class Plan:
                 "Use a number of microbatches that divides the global batch.",
             )
         precision_named(d.precision)
-        if d.mesh.device_count != self.cluster.device_count:
-            raise LayoutError(
-                "mesh.device-count",
-                f"The mesh {d.mesh} has {d.mesh.device_count} ranks, the cluster {d.cluster} has "
-                f"{self.cluster.device_count} devices.",
-                "Make the axis sizes multiply to the number of devices, or choose another cluster.",
-            )
+        self.cluster.must_fit(d.mesh)
 
     @staticmethod
     def new(

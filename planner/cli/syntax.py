@@ -1,4 +1,4 @@
-"""What people type for presets, factors, layouts and shapes. Axes are joined by `·`, or by `+` on plain keyboards."""
+"""What people type for presets, factors and layouts. Axes are joined by `·`, or by `+` on plain keyboards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.mesh import Axes
-from ..errors import Place, PlannerError
+from ..errors import PlannerError
 from ..surfaces import Counts, Side, read_counts
 
 
@@ -103,23 +103,6 @@ def two_layouts(given: Sequence[str], source: str | None, target: str | None) ->
             "Write e.g. --from '[dp, tp]' --to '[tp, dp]'.",
         )  # fmt: skip
     return found[0], found[1]
-
-
-def shape(text: str) -> tuple[int, ...]:
-    """Read `4096x4096`, with `x`, `×` or commas."""
-    sizes = []
-    for match in re.finditer(r"[^x×,]*(?:[x×,]|$)", text):
-        part = match[0].rstrip("x×,").strip()
-        if match[0] == "" and match.start() and text[match.start() - 1] not in "x×,":
-            break
-        if not re.fullmatch(r"[1-9][0-9]{0,14}", part):
-            start = match.start() + len(match[0]) - len(match[0].lstrip()) if part else match.start()
-            raise PlannerError(
-                "cli.shape-syntax", f"{text!r} is not a shape.", "Write sizes of at least 1, e.g. 4096x4096.",
-                subject=text, place=Place(text, start, start + max(1, len(part))),
-            )  # fmt: skip
-        sizes.append(int(part))
-    return tuple(sizes)
 
 
 def _shard_error(text: str, problem: str) -> PlannerError:

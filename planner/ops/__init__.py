@@ -7,8 +7,10 @@ from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .definition import Cut, Extent, Local, OpDef
+from .dropout import DROPOUT
 from .elementwise import ELEMENTWISE
 from .embedding import EMBEDDING
+from .join import JOINS
 from .loss import (
     COUNT_TARGETS,
     CROSS_ENTROPY,
@@ -23,7 +25,9 @@ from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
+from .select import SELECTIONS
 from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, SOFTMAX, SOFTMAX_SCALE
+from .views import VIEWS
 
 __all__ = ["OPS", "Cut", "Extent", "Local", "OpDef"]
 
@@ -32,11 +36,12 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             *ELEMENTWISE,
-            LINEAR, EMBEDDING,
+            LINEAR, EMBEDDING, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
+            *JOINS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

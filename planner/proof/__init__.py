@@ -24,7 +24,7 @@ from .job import Job, RankResult
 from .ranks import Ranks
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
-__all__ = ["TOLERANCE", "Proof", "ProofRow", "prove", "prove_bundle"]
+__all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
 
@@ -113,7 +113,7 @@ def prove_bundle(
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         root = Path(folder)
         _write(root / "sharded", files)
-        _write(root / "whole", bundle(_unsharded(plan)))
+        _write(root / "whole", bundle(unsharded(plan)))
         job = Job(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
             seed=seed,
@@ -125,10 +125,21 @@ def prove_bundle(
         progress(0.6, "sharded run")
         answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
     progress(0.9, "comparing")
+    return judge(plan, answers, train(plan) if kind == "gradients" else None)
+
+
+def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph | None) -> Proof:
+    """Return the proof that the ranks' answers make.
+
+    Parameters
+    ----------
+    training
+        What `train` gives for the plan, to compare the collectives with; None leaves them out.
+    """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures or kind != "gradients" else _differences(planned(train(plan), plan), results)
+    differences = () if failures or training is None else _differences(planned(training, plan), results)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
@@ -170,7 +181,8 @@ def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:
     )
 
 
-def _unsharded(plan: Plan) -> Plan:
+def unsharded(plan: Plan) -> Plan:
+    """Return the plan on one rank in one microbatch."""
     decisions = replace(
         plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", microbatches=1,
         factors=(), kept=(), parameters=(),

@@ -40,7 +40,11 @@ def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -
 
 def run(job: Job) -> RankResult:
     """Run one job in this process."""
-    train = _import_bundle(job.bundle)
+    return execute(_import_bundle(job.bundle), job)
+
+
+def execute(train: ModuleType, job: Job) -> RankResult:
+    """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
     try:

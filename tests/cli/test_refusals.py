@@ -165,7 +165,7 @@ LAYOUTS = [
         "'[dp' is not a layout: ',', '·' or ']' is expected in place of the end. Write e.g. [dp, tp·cp, -] +ep.",
     ),
     (
-        "[dp] [-] --mesh dp:2 --shape 0", "cli.shape-syntax",
+        "[dp] [-] --mesh dp:2 --shape 0", "surface.shape-syntax",
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
     ),
     (

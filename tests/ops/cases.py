@@ -18,10 +18,11 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import operators
+from planner.exporters.runtime import indexing, operators
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
+from tests.ops.cases_of_shapes import cases_of_shapes
 from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
@@ -66,6 +67,7 @@ CASES: dict[str, Node] = {
     "attention-one-group": node("attention", _heads(4), _heads(1), _heads(1)),
     "count_targets": node("count_targets", LABELS, ignore_index=-100),
     "cross_entropy": node("cross_entropy", LOGITS, LABELS, ignore_index=-100),
+    "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
@@ -88,6 +90,7 @@ CASES: dict[str, Node] = {
     "swiglu": node("swiglu", STREAM, STREAM),
     "token_loss": node("token_loss", LOGITS, LABELS, ignore_index=-100),
     **cases_of_families(node, meta),
+    **cases_of_shapes(node, meta),
 }
 
 
@@ -124,6 +127,7 @@ class Place(Mesh):
 
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        self.step, self.sequence = 3, 0
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:
@@ -134,7 +138,13 @@ def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": Place(mesh, rank)}
+    names: dict[str, object] = {
+        "ops": operators,
+        "indexing": indexing,
+        "F": F,
+        "torch": torch,
+        "mesh": Place(mesh, rank),
+    }
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)

@@ -67,7 +67,7 @@ def _asked(
             propagator.decomp_strategy.ensure_schema_info(op)
         try:
             answer = ask(propagator._wrap_with_op_strategy(schema) if wrap else schema)
-        except (RuntimeError, AssertionError, ValueError, IndexError, NotImplementedError):
+        except (RuntimeError, AssertionError, ValueError, LookupError, NotImplementedError):
             # It says so when it can't take a placement.
             continue
         for one in answer.strategies if isinstance(answer, OpStrategy) else []:

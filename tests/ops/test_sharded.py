@@ -20,6 +20,8 @@ from .ranks import forward
 
 NOT_WRONG = {
     ("attention", "d"): "fused attention kernels need keys and values of one width",
+    ("split", "m0"): "the results have different sizes, and must lie over the same axes",
+    ("split", "m1"): "the results have different sizes, and must lie over the same axes",
 }
 """Factors that a rule blocks for another reason than a wrong result."""
 LINEAR_AND_HELD = {

@@ -16,7 +16,7 @@ from planner.core.strategy import ShardStrategy, problems
 from planner.core.symbol import evaluate
 from planner.errors import PlannerError
 from planner.plan import Plan
-from tests.tiny import MODELS, tiny_graph, tiny_plan
+from tests.tiny import MODELS, tiny_graph, tiny_plan, with_dropout
 
 MESHES = {
     4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
@@ -64,6 +64,8 @@ def random_plan(random: Random, world: int) -> Plan:
         num_hidden_layers=random.choice((1, 2, 3)),
         **random.choice(SIZES),
     )
+    if random.random() < 0.5:
+        graph = with_dropout(graph)
     plan = tiny_plan(random.choice(MESHES[world]), graph=graph, microbatches=random.choice((1, 1, 2)))
     # Some plans are dense with decisions, others leave much to what follows from few.
     share = random.choice((0.15, 0.5, 0.9))
@@ -173,6 +175,8 @@ def features(plan: Plan) -> Counter[str]:
             found["kept partial"] += bool(strategy.kept)
             found["several axes on a factor"] += any(len(axes) > 1 for _, axes in strategy.factors)
             found["sharded sequence in attention"] += op == "attention" and bool(strategy.axes("seq"))
+            found["dropout on shards"] += op == "dropout" and bool(assigned.operands[0].sharded)
+            found["dropout of partial sums"] += op == "dropout" and bool(assigned.operands[0].partial)
             found["sharded rotary table"] += op == "rotary_table" and bool(strategy.axes("seq"))
             found["sharded width of a norm"] += op == "mean_square"
             found["sharded vocabulary of the loss"] += op == "sum_exp"

@@ -364,6 +364,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/redistribution": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Redistribution
+         * @description Return the redistribution of the plan that a collective is a step of.
+         *
+         *     `edge` is the id of an edge of the view, `badge` the position of the collective among its badges.
+         */
+        get: operations["redistribution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/redo": {
         parameters: {
             query?: never;
@@ -1585,6 +1607,10 @@ export interface components {
         RedistributionAnswer: {
             /** Bound Bytes */
             bound_bytes: number | null;
+            /** Cluster */
+            cluster: string;
+            /** Dtype */
+            dtype: string;
             /** Mesh */
             mesh: [
                 string,
@@ -1596,14 +1622,27 @@ export interface components {
             received_bytes: number;
             /** Seconds */
             seconds: number;
+            /** Shape */
+            shape: number[];
             /** Slices */
             slices: components["schemas"]["Slices"][];
+            /** Source */
+            source: string;
             /** Steps */
             steps: components["schemas"]["RedistributionStep"][];
+            /** Target */
+            target: string;
         };
         /**
          * RedistributionRequest
          * @description A tensor and the layouts between which it is moved.
+         *
+         *     Parameters
+         *     ----------
+         *     mesh, shape
+         *         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+         *     cluster
+         *         By default one of as many H100 as the mesh has ranks.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1614,9 +1653,9 @@ export interface components {
              */
             dtype: string;
             /** Mesh */
-            mesh: components["schemas"]["MeshAxis"][];
+            mesh: components["schemas"]["MeshAxis"][] | string;
             /** Shape */
-            shape: number[];
+            shape: number[] | string;
             /** Source */
             source: string;
             /** Target */
@@ -1625,8 +1664,21 @@ export interface components {
         /**
          * RedistributionStep
          * @description One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+         *
+         *     Parameters
+         *     ----------
+         *     why
+         *         What it does for the ranks.
+         *     arrives
+         *         Per rank from 0, of the first 64: the parts, each with its begin and end per dim, whose values the rank has
+         *         after the step and had not before.
          */
         RedistributionStep: {
+            /** Arrives */
+            arrives: [
+                number,
+                number
+            ][][][];
             /** Axes */
             axes: string[];
             /** Dim */
@@ -1649,6 +1701,8 @@ export interface components {
             target_shape: number[];
             /** To Dim */
             to_dim: number;
+            /** Why */
+            why: string;
         };
         /**
          * Registry
@@ -1659,6 +1713,8 @@ export interface components {
             collectives: components["schemas"]["Entry"][];
             /** Devices */
             devices: components["schemas"]["DeviceEntry"][];
+            /** Dtypes */
+            dtypes: string[];
             /** Exporters */
             exporters: components["schemas"]["Entry"][];
             /** Operators */
@@ -1716,6 +1772,10 @@ export interface components {
          *
          *     Parameters
          *     ----------
+         *     mesh
+         *         The mesh on which the ranks are numbered.
+         *     partial, reduce
+         *         Axes over which the values are still to be combined, and by what.
          *     ranks
          *         Ranks in all.
          *     slices
@@ -1726,10 +1786,19 @@ export interface components {
         Slices: {
             /** Layout */
             layout: string;
+            /** Mesh */
+            mesh: [
+                string,
+                number
+            ][];
             /** Note */
             note: string;
+            /** Partial */
+            partial: string[];
             /** Ranks */
             ranks: number;
+            /** Reduce */
+            reduce: string;
             /** Shape */
             shape: number[];
             /** Slices */
@@ -2783,6 +2852,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    redistribution: {
+        parameters: {
+            query: {
+                edge: string;
+                badge?: number;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedistributionAnswer"];
                 };
             };
             /** @description The request is not legal. */

@@ -78,6 +78,8 @@ def _imports(text: str) -> str:
     lines += ["from torch import nn", ""]
     if "ops." in text:
         lines.append("from parallel import operators as ops")
+    if "indexing." in text:
+        lines.append("from parallel import indexing")
     lines.append("from parallel.mesh import Mesh")
     for module in ("exchange", "parameters", "reshard", "steps"):
         used = [name for name in _public(module) if f"{name}(" in text]

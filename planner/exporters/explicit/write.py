@@ -45,9 +45,10 @@ class Writer:
         """Return the text of one class."""
         module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
         lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
-        lines += ["    def __init__(self, mesh: Mesh) -> None:", "        super().__init__()"]
+        layered = self._layered(body)
+        lines.append(f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:")
+        lines += ["        super().__init__()", "        self.mesh = mesh", *["        self.layer = layer"] * layered]
         lines += [
-            "        self.mesh = mesh",
             *(f"        {line}" for long in self._members(body) for line in wrapped(long, _WIDTH)),
             "",
         ]
@@ -72,9 +73,10 @@ class Writer:
         """Yield the assignments of `__init__`: child modules and the weights of leaf modules."""
         for line in body.lines:
             if isinstance(line, Call):
-                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}(mesh)"
+                arguments = "mesh, layer" if self._layered(line.body) else "mesh"
+                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}({arguments})"
             elif isinstance(line.what, Assembly) and line.what.position == 0:
-                parts = [f"*({name}(mesh) for _ in range({run.count}))" for run, name in self.runs[line.what.name]]
+                parts = [f"*({_made(run, name)})" for run, name in self.runs[line.what.name]]
                 listed = parts[0][2:-1] if len(parts) == 1 else ", ".join(parts)
                 yield f"self.{line.what.name.rpartition('.')[2]} = nn.ModuleList([{listed}])"
         leaves: dict[str, list[ParameterLayout]] = {}
@@ -84,6 +86,14 @@ class Writer:
                 leaves.setdefault(leaf, []).append(p)
         for leaf, parameters in leaves.items():
             yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+
+    def _layered(self, body: Body) -> bool:
+        """Return whether a line of a layer's class, or of its children, names the layer."""
+        return self.scope > 0 and any(
+            self._layered(line.body) if isinstance(line, Call)
+            else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
+            for line in body.lines
+        )  # fmt: skip
 
     def _identifiers(self, body: Body) -> dict[Key, str]:
         keys: list[Key] = [*body.inputs]
@@ -122,7 +132,8 @@ class Writer:
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             node, assigned = item.what.node, self.training.assignment
-            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh)
+            layer = "self.layer" if self.scope else "0"
+            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh, layer)
             text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)
@@ -186,6 +197,13 @@ class Writer:
             for s in moved.steps
         ]
         return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
+
+
+def _made(run: Assembly, name: str) -> str:
+    """Return the generator of a run's layers."""
+    if any(OPS[assigned.node.op].layered for assigned in run.nodes):
+        return f"{name}(mesh, layer) for layer in range({run.start}, {run.stop})"
+    return f"{name}(mesh) for _ in range({run.count})"
 
 
 def _spec(p: ParameterLayout) -> str:

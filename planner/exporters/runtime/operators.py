@@ -33,6 +33,16 @@ def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, 
     return normal.to(x.dtype) * weight
 
 
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space; a shard without channels is handed on."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    wide = (-1, *[1] * (x.dim() - 2))
+    return x if weight is None or bias is None else x * weight.view(wide) + bias.view(wide)
+
+
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
     """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
     x = _at_least_float32(x)
@@ -111,12 +121,10 @@ def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int)
 
 
 def row_max(x: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
-    """Return the largest entry of each row, without gradient; −∞ on a rank that has no columns."""
-    x = x.detach()
-    columns = (
-        x if x.shape[dim] else x.new_full([1 if i == dim % x.dim() else n for i, n in enumerate(x.shape)], -math.inf)
-    )
-    return _at_least_float32(columns.amax(dim))
+    """Return the largest entry of each row, without gradient; −∞ where a rank's rows are empty."""
+    if not x.shape[dim]:
+        return _at_least_float32(x.detach().sum(dim) - math.inf)
+    return _at_least_float32(x.detach().amax(dim))
 
 
 def sum_exp(x: torch.Tensor, maximum: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
@@ -159,6 +167,60 @@ def count_targets(labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
 def divide(total: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
     """Return total / count; zero targets give zero."""
     return total / count.clamp(min=1).to(total.dtype)
+
+
+def dropout(
+    x: torch.Tensor, *, p: float, key: tuple[int, ...], origin: tuple[int, ...], shape: tuple[int, ...]
+) -> torch.Tensor:
+    """Zero a share `p` of the elements and divide the others by 1 − p.
+
+    An element's lot is drawn from `key` and its index in the whole tensor, so each rank draws for its elements what any
+    other would: SplitMix64 at that index (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+
+    Parameters
+    ----------
+    key
+        Seed, operator, layer and step.
+    origin
+        Global index, per dim, of this shard's first element.
+    shape
+        Global shape; the first size is not used.
+    """
+    stream = 0
+    for part in key:
+        stream = _mixed(stream + (part + 1) * _GOLDEN)
+    index = torch.zeros((), dtype=torch.int64, device=x.device)
+    for first, here, size in zip(origin, x.shape, shape, strict=True):
+        index = index.unsqueeze(-1) * size + torch.arange(first, first + here, device=x.device)
+    # Products of 64-bit integers wrap around, as they should.
+    z = index * _signed(_GOLDEN) + _signed(stream)
+    for shift, factor in _ROUNDS:
+        z = (z ^ _shifted(z, shift)) * _signed(factor)
+    lot = _shifted(z ^ _shifted(z, 31), 32)
+    return x.masked_fill(lot < round(p * 2**32), 0) * (1 / (1 - p))
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+def _mixed(z: int) -> int:
+    """Return SplitMix64's hash of a Python integer."""
+    z %= 2**64
+    for shift, factor in _ROUNDS:
+        z = (z ^ z >> shift) * factor % 2**64
+    return z ^ z >> 31
+
+
+def _shifted(z: torch.Tensor, by: int) -> torch.Tensor:
+    """Shift right without the sign."""
+    return z >> by & (1 << 64 - by) - 1
+
+
+def _signed(number: int) -> int:
+    """Return the 64-bit integer, with a sign, that has the same bits."""
+    number %= 2**64
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _at_least_float32(x: torch.Tensor) -> torch.Tensor:

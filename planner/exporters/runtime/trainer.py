@@ -63,6 +63,7 @@ def loss_of_step(
     valid = max(count_targets(labels, ignore_index=-100).item(), 1.0)
     size = settings.sequences // settings.microbatches
     for start in range(0, settings.sequences, size):
+        mesh.sequence = start
         part = (tokens[start : start + size], labels[start : start + size])
         share = count_targets(part[1], ignore_index=-100).item() / valid
         with regathering() if settings.regather else nullcontext():
@@ -81,6 +82,7 @@ def training(
         batch = synthetic_batch(
             step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
         )
+        mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
         optimizer.step()
         yield loss
