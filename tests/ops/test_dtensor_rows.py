@@ -27,6 +27,9 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
     "cast": (aten._to_copy.default, lambda x: (x,)),
     "batch_norm": (aten._native_batch_norm_legit.no_stats, lambda x, w, b: (x, w, b, True, 0.1, 1e-5)),
+    "convolution": (aten.convolution.default, lambda x, w, b: (x, w, b, [1], [1], [1], False, [0], 1)),
+    "convolution-valid": (aten.convolution.default, lambda x, w: (x, w, None, [1], [0], [1], False, [0], 1)),
+    "conv_transpose": (aten.convolution.default, lambda x, w, b: (x, w, b, [1], [1], [1], True, [0], 1)),
     "clamp": (aten.clamp.default, lambda x: (x, -0.5, 0.75)),
     "compare": (aten.lt.Tensor, lambda x, y: (x, y)),
     "compare-repeated": (aten.ge.Tensor, lambda x, y: (x, y)),
@@ -76,10 +79,13 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
 }
 """Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
 WITHOUT: dict[str, str] = {
+    "borders": "slices and concat",
     "count_targets": "comparison, sum and cast",
     "cross_entropy": "written by its parts",
     "dropout": "its mask is no function of a generator",
     "divide": "a quotient that is safe for zero targets",
+    "expert_linear": "a batched product",
+    "extend": "slices and concat",
     "geglu": "gelu and product",
     "l2_norm": "norm and quotient",
     "l2_scale": "a part of the norm",

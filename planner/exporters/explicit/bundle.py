@@ -78,8 +78,7 @@ def _imports(text: str) -> str:
     lines += ["from torch import nn", ""]
     if "ops." in text:
         lines.append("from parallel import operators as ops")
-    if "indexing." in text:
-        lines.append("from parallel import indexing")
+    lines += [f"from parallel import {module}" for module in ("indexing", "windows") if f"{module}." in text]
     lines.append("from parallel.mesh import Mesh")
     for module in ("exchange", "parameters", "reshard", "steps"):
         used = [name for name in _public(module) if f"{name}(" in text]

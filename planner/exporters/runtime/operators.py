@@ -17,6 +17,12 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
+def expert_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Multiply the tokens of each expert, [experts, …, k], with its matrix, [experts, n, k]."""
+    rows = x.flatten(1, -2)
+    return torch.bmm(rows, weight.transpose(1, 2)).unflatten(1, x.shape[1:-1])
+
+
 def mean_square(x: torch.Tensor, *, width: int, dim: int = -1) -> torch.Tensor:
     """Return this shard's share of the mean of x² over a dim of global size `width`."""
     return _at_least_float32(x).square().sum(dim) / width
