@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
+from .constant import CONSTANTS
 from .definition import Cut, Extent, Local, OpDef
+from .einsum import PRODUCTS
 from .elementwise import ADD, SWIGLU
-from .embedding import EMBEDDING
+from .embedding import EMBEDDING, EMBEDDING_BAG
+from .index import INDEXED
 from .join import JOINS
 from .loss import (
     COUNT_TARGETS,
@@ -36,12 +39,12 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             ADD, SWIGLU,
-            LINEAR, EMBEDDING,
+            LINEAR, EMBEDDING, EMBEDDING_BAG,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
-            *JOINS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
+            *CONSTANTS, *INDEXED, *JOINS, *PRODUCTS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 import torch
 
 from planner.ops import OPS
+from planner.ops.parts import no_line
 
 from .cases import CASES, MESH, evaluate_on, expression, operands_of
 from .test_flops import shapes_of
@@ -44,7 +45,7 @@ OWN_INDICES = {"block_topk", "merge_topk"}
 """They keep other indices than their results, of the same size."""
 SMALL = {"prefix_sum"}
 """They keep a matrix of as many rows as there are shards, which is left out."""
-DIFFERENTIABLE = [n for n, one in CASES.items() if OPS[one.op].differentiable and one.op != "cross_entropy"]
+DIFFERENTIABLE = [n for n, one in CASES.items() if OPS[one.op].differentiable and OPS[one.op].torch is not no_line]
 
 
 @pytest.mark.parametrize("dtype", COMPUTE)
