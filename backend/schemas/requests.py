@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
+from ..limits import MAX_DIMS, MAX_SIZE
 from .bounds import AxisNames, Closed, Count, MeshAxes, Title, Word
 from .changes import Changes
+
+TypedText = Annotated[str, Field(max_length=500)]
+
+
+def _text_or(tag: str) -> Callable[[object], str]:
+    """Return what tells a text from a list, so that a wrong value is refused as the one or the other."""
+    return lambda value: "text" if isinstance(value, str) else tag
 
 
 class PresetUse(Closed):
@@ -77,11 +86,25 @@ class ProofRequest(Closed):
 
 
 class RedistributionRequest(Closed):
-    """A tensor and the layouts between which it is moved."""
+    """A tensor and the layouts between which it is moved.
 
-    source: Annotated[str, Field(max_length=500)]
-    target: Annotated[str, Field(max_length=500)]
-    mesh: MeshAxes
-    shape: Annotated[list[Annotated[int, Field(ge=1, le=1 << 48)]], Field(max_length=8)]
+    Parameters
+    ----------
+    mesh, shape
+        Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+    cluster
+        By default one of as many H100 as the mesh has ranks.
+    """
+
+    source: TypedText
+    target: TypedText
+    mesh: Annotated[
+        Annotated[MeshAxes, Tag("axes")] | Annotated[TypedText, Tag("text")], Discriminator(_text_or("axes"))
+    ]
+    shape: Annotated[
+        Annotated[list[Annotated[int, Field(ge=1, le=MAX_SIZE)]], Field(max_length=MAX_DIMS), Tag("sizes")]
+        | Annotated[TypedText, Tag("text")],
+        Discriminator(_text_or("sizes")),
+    ]
     dtype: Word = "bfloat16"
     cluster: Word | None = None

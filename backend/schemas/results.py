@@ -50,7 +50,16 @@ class Job(BaseModel):
 
 
 class RedistributionStep(BaseModel):
-    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none."""
+    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+
+    Parameters
+    ----------
+    why
+        What it does for the ranks.
+    arrives
+        Per rank from 0, of the first 64: the parts, each with its begin and end per dim, whose values the rank has
+        after the step and had not before.
+    """
 
     kind: str
     axes: list[str]
@@ -63,6 +72,8 @@ class RedistributionStep(BaseModel):
     target_shape: list[int]
     received_bytes: float
     seconds: float
+    why: str
+    arrives: list[list[list[tuple[int, int]]]]
 
 
 class Slices(BaseModel):
@@ -70,6 +81,10 @@ class Slices(BaseModel):
 
     Parameters
     ----------
+    mesh
+        The mesh on which the ranks are numbered.
+    partial, reduce
+        Axes over which the values are still to be combined, and by what.
     ranks
         Ranks in all.
     slices
@@ -79,7 +94,10 @@ class Slices(BaseModel):
     """
 
     layout: str
+    mesh: list[tuple[str, int]]
     shape: list[int]
+    partial: list[str]
+    reduce: str
     ranks: int
     slices: list[list[tuple[int, int]]]
     note: str
@@ -97,6 +115,11 @@ class RedistributionAnswer(BaseModel):
     """
 
     mesh: list[tuple[str, int]]
+    source: str
+    target: str
+    shape: list[int]
+    dtype: str
+    cluster: str
     steps: list[RedistributionStep]
     slices: list[Slices]
     received_bytes: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..core.chunk import lengths
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.rule import Factors, ShardingRule
@@ -41,7 +42,7 @@ def follow(
                 free = tuple(axis for axis in share if axis not in used)
                 if factor in factors or factor in blocked or free != share or not share:
                     continue
-                if sizes[factor] < least.get(factor, 0) * mesh.size_of(share):
+                if factor in least and min(lengths(sizes[factor], share, mesh)) < least[factor]:
                     continue
                 if not all(fits(merged, factors | {factor: share}, sizes, mesh) for merged in _merged(rule, factor)):
                     continue

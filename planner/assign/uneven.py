@@ -6,10 +6,10 @@ other. `largest ÷ mean` is how much longer the fullest rank works than it would
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..core.assignment import Assembly, Symbols
+from ..core.chunk import lengths
 from ..core.mesh import Axes, DeviceMesh
 from ..core.symbol import evaluate
 from ..errors import Diagnostic
@@ -45,7 +45,7 @@ def _cuts(assemblies: Iterable[Assembly], symbols: Symbols) -> Iterator[tuple[in
 
 def _finding(size: int, axes: Axes, subjects: list[str], mesh: DeviceMesh) -> Diagnostic:
     count = mesh.size_of(axes)
-    parts = _parts(size, axes, mesh)
+    parts = lengths(size, axes, mesh)
     most, mean = max(parts), size / count
     idle = f"; {parts[0]} of them hold nothing" if parts[0] else ""
     named = ", ".join(subjects[:2]) + (f" and {len(subjects) - 2} more" if len(subjects) > 2 else "")
@@ -57,18 +57,3 @@ def _finding(size: int, axes: Axes, subjects: list[str], mesh: DeviceMesh) -> Di
         f"{most}, {most / mean:.3g} times the mean of {mean:g}; time and memory count the largest.",
         hint=f"Sizes such as {-(-size // count) * count} have equal parts.",
     )
-
-
-def _parts(size: int, axes: Axes, mesh: DeviceMesh) -> Counter[int]:
-    """Return how many ranks along `axes` hold a part of each length: nested ceil-chunks, counted."""
-    held = Counter({size: 1})
-    for axis in axes:
-        cut: Counter[int] = Counter()
-        for extent, times in held.items():
-            length = -(-extent // mesh.size(axis))
-            full, rest = divmod(extent, length) if length else (0, 0)
-            cut[length] += full * times
-            cut[rest] += times * (rest > 0)
-            cut[0] += times * (mesh.size(axis) - full - (rest > 0))
-        held = +cut
-    return held

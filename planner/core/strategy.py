@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import Diagnostic
-from .chunk import largest
+from .chunk import largest, lengths
 from .layout import Layout
 from .merged import Mismatch, mismatch
 from .mesh import Axes, DeviceMesh
@@ -174,10 +174,11 @@ def _least(
     """Refuse shards that are smaller than what their neighbours need of them."""
     for factor, least in rule.least:
         count = mesh.size_of(strategy.axes(factor))
-        if count > 1 and sizes[factor] // count < least:
+        left = min(lengths(sizes[factor], strategy.axes(factor), mesh))
+        if count > 1 and left < least:
             yield _error("rule.factor-thin", subject,
                          f"{subject}: factor {factor} of size {sizes[factor]} in {count} parts leaves "
-                         f"{sizes[factor] // count} to a device, but its neighbours read {least} of them.",
+                         f"{left} to a device, but its neighbours read {least} of them.",
                          f"Shard {factor} over at most {max(1, sizes[factor] // least)} devices.")  # fmt: skip
 
 

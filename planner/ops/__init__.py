@@ -8,8 +8,9 @@ from types import MappingProxyType
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
 from .constant import CONSTANTS
 from .definition import Cut, Extent, Local, OpDef
+from .dropout import DROPOUT
 from .einsum import PRODUCTS
-from .elementwise import ADD, SWIGLU
+from .elementwise import ELEMENTWISE
 from .embedding import EMBEDDING, EMBEDDING_BAG
 from .index import INDEXED
 from .join import JOINS
@@ -23,12 +24,14 @@ from .loss import (
     TOKEN_LOSS,
 )  # fmt: skip
 from .matmul import LINEAR
-from .norm import MEAN_SQUARE, RMS_NORM, RMS_SCALE
+from .moments import MOMENTS, NORMALIZE, NORMS
+from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .reduce import REDUCTIONS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
 from .running import RUNNING
 from .select import SELECTIONS
-from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP
+from .softmax import LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, SOFTMAX, SOFTMAX_SCALE
 from .top import TOPS
 from .views import VIEWS
 
@@ -38,10 +41,10 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     definition.name: definition
     for definition in sorted(
         (
-            ADD, SWIGLU,
-            LINEAR, EMBEDDING, EMBEDDING_BAG,
+            *ELEMENTWISE,
+            LINEAR, EMBEDDING, EMBEDDING_BAG, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
-            MEAN_SQUARE, RMS_NORM, RMS_SCALE,
+            MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
             *CONSTANTS, *INDEXED, *JOINS, *PRODUCTS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,

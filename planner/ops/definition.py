@@ -43,10 +43,14 @@ class Local:
         Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
-    whole
-        Global size of every factor.
     start
         Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
+    whole
+        Global size of every factor, in one microbatch.
+    sequences
+        Sequences of one microbatch over all ranks.
+    layer
+        Python expression of the index of the layer that the node is in; 0 outside of layers.
     """
 
     node: Node
@@ -54,8 +58,10 @@ class Local:
     operands: tuple[tuple[Extent, ...], ...]
     results: tuple[tuple[Extent, ...], ...]
     sizes: Mapping[str, Extent]
-    whole: Mapping[str, int]
     start: Mapping[str, str]
+    whole: Mapping[str, int]
+    sequences: int
+    layer: str = "0"
 
     def attribute(self, name: str) -> Attribute:
         """Return an attribute of the node."""
@@ -93,6 +99,8 @@ class OpDef:
         Whether it runs on the matrix units.
     results
         Names of its results, for variables in exported code; empty if it has one that is named like the node.
+    layered
+        Whether the exported line names the layer.
     torch
         The exported line's right-hand side.
     parts
@@ -114,6 +122,7 @@ class OpDef:
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
     results: tuple[str, ...] = ()
+    layered: bool = False
     torch: Callable[[Local], str]
     extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
     parts: Callable[[Node, ShardStrategy, Cuts], Parts] = lambda _node, _strategy, _cuts: ()
@@ -139,6 +148,11 @@ def leading(count: int) -> str:
     if count <= 3:
         return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
     return " ".join(["batch", *(f"d{i}" for i in range(1, count))])
+
+
+def space(count: int) -> tuple[str, ...]:
+    """Return the names of the spatial dims of images and the like."""
+    return ("z", "y", "x")[3 - count :] if count else ()
 
 
 def names_of(rank: int) -> list[str]:

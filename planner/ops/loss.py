@@ -16,7 +16,7 @@ from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
 from .parts import PartsOf, no_line
-from .softmax import ROW_MAX, SUM_EXP
+from .rows import ROW_MAX, SUM_EXP
 
 _SCALAR = TensorMeta((), "float32")
 Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]

@@ -67,6 +67,7 @@ CASES: dict[str, Node] = {
     "attention-one-group": node("attention", _heads(4), _heads(1), _heads(1)),
     "count_targets": node("count_targets", LABELS, ignore_index=-100),
     "cross_entropy": node("cross_entropy", LOGITS, LABELS, ignore_index=-100),
+    "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
@@ -106,6 +107,9 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
+        if name in {"condition", "mask", "other_mask"}:
+            made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            continue
         if name in {"index", "indices"}:
             made.append(_indices(one, factors, shape, rng))
             continue
@@ -116,7 +120,11 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
             top = made[0].amax(dims, keepdim=True)
             made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
             continue
-        positive = name in {"mean_square", "count", "sum_exp"}
+        if name == "moments":
+            mean = rng.standard_normal(shape[:-1])
+            made.append(torch.tensor(np.stack((mean, mean**2 + rng.random(shape[:-1]) + 0.5), -1), dtype=dtype))
+            continue
+        positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)
@@ -137,6 +145,8 @@ class Place(Mesh):
 
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        # As in a training step under way.
+        self.step, self.sequence = 3, 0
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:

@@ -16,6 +16,7 @@ from .placements import LINE, Row, parts_of, right_rows, rows
 REFUSED: dict[str, tuple[set[Row], str]] = {
     "attention": ({(("R", "R", "S3"), ("S3",))}, "fused attention kernels need keys and values of one width"),
     "concat-unequal": ({(("S1", "S1"), ("P",))}, "an axis shards one factor, and dims of two sizes are two"),
+    "l2_scale": ({(("P", "R"), ("P",))}, "the sum of squares, which comes from the same operand, needs it whole"),
     "rms_scale": ({(("P", "R", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
     "rotary": ({(("R", "P", "P"), ("P",))}, "cosines and sines are made whole, never as partial sums"),
     "split-unequal": (

@@ -26,6 +26,7 @@ NOT_WRONG = {
 """Factors that a rule blocks for another reason than a wrong result."""
 LINEAR_AND_HELD = {
     ("embedding_bag", 1): "its bag is a reduction that the table does not have; its parts keep a partial sum",
+    ("l2_scale", 0): "the sum of squares, which comes from the same operand, needs it whole",
     ("rms_scale", 0): "the mean square, which comes from the same operand, needs it whole",
 }
 """Operands in no term although the operator is linear in them."""

@@ -19,7 +19,13 @@ from ...ops import Extent, Local
 
 
 def local_of(
-    node: Node, strategy: ShardStrategy, arguments: tuple[str, ...], symbols: Symbols, mesh: DeviceMesh
+    node: Node,
+    strategy: ShardStrategy,
+    arguments: tuple[str, ...],
+    symbols: Symbols,
+    mesh: DeviceMesh,
+    *,
+    layer: str = "0",
 ) -> Local:
     """Return what a rank computes of a node.
 
@@ -27,6 +33,8 @@ def local_of(
     ----------
     arguments
         Python expressions of the operands.
+    layer
+        Python expression of the index of the layer that the node is in.
     """
     whole = {factor: evaluate(size, symbols) for factor, size in node.rule.sizes}
     sizes: dict[str, Extent] = {}
@@ -49,7 +57,7 @@ def local_of(
     count = len(node.rule.operands)
     return Local(
         node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        whole=whole, start=start,
+        whole=whole, start=start, sequences=dict(symbols)["B"], layer=layer,
     )  # fmt: skip
 
 
