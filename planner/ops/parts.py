@@ -15,7 +15,7 @@ from ..core.mesh import Axes
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import OpDef, Parts
+from .definition import Local, OpDef, Parts
 
 Named = tuple[str, TensorMeta]
 """Name and meta of a value."""
@@ -105,6 +105,11 @@ class PartsOf:
     def finished(self) -> Parts:
         """Return all parts in order."""
         return tuple(self.made)
+
+
+def no_line(local: Local) -> str:
+    """Stand for the line of an operator that is always written by its parts."""
+    raise AssertionError(f"{local.node.name} is written by its parts")
 
 
 def _integer(size: Size) -> int:

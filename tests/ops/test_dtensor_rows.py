@@ -23,6 +23,8 @@ from .test_complete import refused_rows
 
 aten = torch.ops.aten
 ATEN: dict[str, tuple[Any, dtensor.Build]] = {
+    "addmm": (aten.addmm.default, lambda bias, x, y: (bias, x, y)),
+    "addmm-scaled": (aten.addmm.default, lambda bias, x, y: (bias, x, y)),
     "add-scalar": (aten.add.Tensor, lambda x, y: (x, y)),
     "amax": (aten.amax.default, lambda x: (x, [1])),
     "amax-keepdim": (aten.amax.default, lambda x: (x, [0, 2], True)),
@@ -30,6 +32,13 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "argmax": (aten.argmax.default, lambda x: (x, 1)),
     "argmin": (aten.argmin.default, lambda x: (x, 1)),
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
+    "baddbmm": (aten.baddbmm.default, lambda bias, x, y: (bias, x, y)),
+    "einsum-bmm": (aten.bmm.default, lambda x, y: (x, y)),
+    "einsum-dot": (aten.dot.default, lambda x, y: (x, y)),
+    "einsum-mm": (aten.mm.default, lambda x, y: (x, y)),
+    "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
+    "gather": (aten.gather.default, lambda x, index: (x, 1, index)),
+    "index_select": (aten.index_select.default, lambda x, index: (x, 1, index)),
     "cast": (aten._to_copy.default, lambda x: (x,)),
     "batch_norm": (aten._native_batch_norm_legit.no_stats, lambda x, w, b: (x, w, b, True, 0.1, 1e-5)),
     "convolution": (aten.convolution.default, lambda x, w, b: (x, w, b, [1], [1], [1], False, [0], 1)),
@@ -39,7 +48,6 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "compare": (aten.lt.Tensor, lambda x, y: (x, y)),
     "compare-repeated": (aten.ge.Tensor, lambda x, y: (x, y)),
     "elu": (aten.elu.default, lambda x: (x,)),
-    "embedding": (aten.embedding.default, lambda tokens, weight: (weight, tokens)),
     "gelu": (aten.gelu.default, lambda x: (x,)),
     "group_norm": (aten.native_group_norm.default, lambda x, w, b: (x, w, b, 4, 8, 8, 2, 1e-5)),
     "layer_norm": (aten.native_layer_norm.default, lambda x, w, b: (x, [8], w, b, 1e-5)),
@@ -70,6 +78,8 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "pad-value": (aten.constant_pad_nd.default, lambda x: (x, [0, 0, 2, 0], 1.5)),
     "roll": (aten.roll.default, lambda x: (x, [3], [1])),
     "row_max": (aten.amax.default, lambda x: (x, [-1])),
+    "scatter": (aten.scatter.src, lambda x, index, source: (x, 1, index, source)),
+    "scatter_add": (aten.scatter_add.default, lambda x, index, source: (x, 1, index, source)),
     "scale": (aten.mul.Scalar, lambda x: (x, 0.5)),
     "shift": (aten.add.Scalar, lambda x: (x, 1.5)),
     "select": (aten.select.int, lambda x: (x, 1, -3)),
@@ -93,10 +103,18 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "topk-smallest": (aten.topk.default, lambda x: (x, 4, 1, False)),
     "var": (aten.var.correction, lambda x: (x, [1])),
     "var-keepdim": (aten.var.correction, lambda x: (x, [1, 2])),
+    "tril": (aten.tril.default, lambda x: (x, 1)),
+    "triu": (aten.triu.default, lambda x: (x,)),
     "unsqueeze": (aten.unsqueeze.default, lambda x: (x, 1)),
 }
 """Case → aten operator and how it takes the operands; one whose operator has the name of an aten one needs no line."""
 WITHOUT: dict[str, str] = {
+    "arange": "it reads no tensor",
+    "causal_mask": "it reads no tensor",
+    "embedding_bag": "written by its parts",
+    "full": "it reads no tensor",
+    "index_add": "no row is registered for it",
+    "one_hot": "no row is registered for it",
     "block_add": "a part of cumsum",
     "block_cumsum": "a part of cumsum",
     "block_prod": "a part of prod",
