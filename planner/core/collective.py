@@ -9,6 +9,9 @@ from math import prod
 from .layout import Layout
 from .mesh import Axes
 
+Part = tuple[int, Axes]
+"""A tensor dim, and mesh axes on it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -21,13 +24,16 @@ class Step:
     axes
         Mesh axes of its group, the first one major.
     dim
-        Tensor dim that it gathers, scatters, slices or (for all-to-all) takes from; -1 if it has none.
+        Tensor dim that it gathers, scatters, slices or (for all-to-all) takes from; -1 if it has none or several.
     to_dim
         Tensor dim that an all-to-all shards; -1 otherwise.
     source, target
         Layouts before and after.
+    shape
+        Global shape of the tensor.
     source_shape, target_shape
-        Local shapes before and after.
+        Largest local shapes before and after, those of the rank at coordinate 0 of every axis; the exact one of a rank
+        is `source.shape_of(shape, mesh, rank)`.
     group_size
         Number of ranks of the group.
     """
@@ -38,23 +44,43 @@ class Step:
     to_dim: int = -1
     source: Layout
     target: Layout
+    shape: tuple[int, ...]
     source_shape: tuple[int, ...]
     target_shape: tuple[int, ...]
     group_size: int
 
     @property
     def source_elements(self) -> int:
-        """Elements that each rank holds before."""
+        """Largest number of elements that a rank holds before."""
         return prod(self.source_shape)
 
     @property
     def target_elements(self) -> int:
-        """Elements that each rank holds after."""
+        """Largest number of elements that a rank holds after."""
         return prod(self.target_shape)
+
+    @property
+    def taken(self) -> tuple[Part, ...]:
+        """The dims that lose axes on their minor side and gain none, with these axes."""
+        return further(self.target, self.source)
+
+    @property
+    def given(self) -> tuple[Part, ...]:
+        """The dims that gain axes on their minor side and lose none, with these axes."""
+        return further(self.source, self.target)
 
     def __str__(self) -> str:
         where = "" if self.dim < 0 else f" dim {self.dim}" + (f"→{self.to_dim}" if self.to_dim >= 0 else "")
+        if self.dim < 0 and self.kind not in ("exchange", "permute"):
+            sides = [", ".join(str(dim) for dim, _ in parts) for parts in (self.taken, self.given) if parts]
+            where = f" dims {'→'.join(sides)}" if sides else ""
         return f"{self.kind}{where} over {'·'.join(self.axes)}"
+
+
+def further(layout: Layout, finer: Layout) -> tuple[Part, ...]:
+    """Return the dims on which `finer` has the axes of `layout` and more, with the additional ones."""
+    pairs = enumerate(zip(layout.dims, finer.dims, strict=True))
+    return tuple((dim, b[len(a) :]) for dim, (a, b) in pairs if len(b) > len(a) and b[: len(a)] == a)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

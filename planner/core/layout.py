@@ -4,7 +4,9 @@ A `Layout` gives, per tensor dim, the ordered mesh axes that shard it (major to 
 stored values are partial results that still have to be reduced. An axis in neither is replicated.
 
 Printed `[dp, tp·cp, -] +ep`: dim 0 over dp, dim 1 over tp then cp, dim 2 whole, partial sums over ep. Partial results
-of another reduction are printed `max(ep)`.
+of another reduction are printed `max(ep)`; only sums carry gradients.
+
+Sizes need not divide: what a rank holds then follows nested ceil-chunks (`core.chunk`), and may be empty.
 
 Invariants: an axis is used at most once; `Layout.parse(str(layout)) == layout`.
 """
@@ -16,10 +18,11 @@ from math import prod
 
 from ..errors import LayoutError
 from . import layout_text
+from .chunk import chunk, largest
 from .mesh import Axes, DeviceMesh
 from .scan import point
 
-REDUCE_OPS = ("sum", "max", "min")
+REDUCE_OPS = ("sum", "mean", "max", "min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,60 @@ class Layout:
         return Layout(dims, _rename(self.partial, replaced, parts), self.reduce)
 
     def local_shape(self, shape: tuple[int, ...], mesh: DeviceMesh, *, subject: str = "") -> tuple[int, ...]:
-        """Return the shape that each rank holds.
+        """Return the largest shape that a rank holds of a tensor of global `shape`.
+
+        It is that of the rank at coordinate 0 of every axis; where the layout is even, every rank's.
 
         Raises
         ------
         LayoutError
-            `layout.rank-mismatch`; `layout.uneven-unsupported` when a dim does not divide.
+            `layout.rank-mismatch`, `mesh.axis-unknown`.
         """
+        self._hold_rank(shape, subject)
+        return tuple(largest(size, axes, mesh) for size, axes in zip(shape, self.dims, strict=True))
+
+    def local_elements(self, shape: tuple[int, ...], mesh: DeviceMesh) -> int:
+        """Return the largest number of elements that a rank holds."""
+        return prod(self.local_shape(shape, mesh))
+
+    def shape_of(self, shape: tuple[int, ...], mesh: DeviceMesh, rank: int) -> tuple[int, ...]:
+        """Return the shape that `rank` holds of a tensor of global `shape`; its sizes may be 0.
+
+        Raises
+        ------
+        LayoutError
+            `layout.rank-mismatch`, `mesh.axis-unknown`.
+        """
+        self._hold_rank(shape)
+        chunks = (chunk(size, axes, mesh, rank) for size, axes in zip(shape, self.dims, strict=True))
+        return tuple(stop - start for start, stop in chunks)
+
+    def even(self, shape: tuple[int, ...], mesh: DeviceMesh) -> bool:
+        """Return whether all ranks hold parts of one shape: whether the axes on each dim divide its size."""
+        self._hold_rank(shape)
+        return all(size % mesh.size_of(axes) == 0 for size, axes in zip(shape, self.dims, strict=True))
+
+    def require_even(self, shape: tuple[int, ...], mesh: DeviceMesh, *, subject: str = "") -> None:
+        """Check that all ranks hold parts of one shape, for what cannot do with unequal ones.
+
+        Raises
+        ------
+        LayoutError
+            `layout.uneven-unsupported`, `layout.rank-mismatch`, `mesh.axis-unknown`.
+        """
+        self._hold_rank(shape, subject)
+        for dim, (size, axes) in enumerate(zip(shape, self.dims, strict=True)):
+            count = mesh.size_of(axes)
+            if size % count:
+                raise LayoutError(
+                    "layout.uneven-unsupported",
+                    f"dim {dim} of {subject or 'the tensor'} has size {size}, which {'·'.join(axes)} cuts into {count} "
+                    f"unequal parts ({size} % {count} = {size % count}).",
+                    f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
+                    subject=subject,
+                )
+
+    def _hold_rank(self, shape: tuple[int, ...], subject: str = "") -> None:
         if len(shape) != len(self.dims):
             raise LayoutError(
                 "layout.rank-mismatch",
@@ -131,26 +181,6 @@ class Layout:
                 "Give one entry a dim.",
                 subject=subject,
             )
-        counts = [mesh.size_of(axes) for axes in self.dims]
-        for dim, (size, count) in enumerate(zip(shape, counts, strict=True)):
-            if size % count:
-                raise uneven(subject or "the tensor", f"dim {dim}", size, self.dims[dim], count)
-        return tuple(size // count for size, count in zip(shape, counts, strict=True))
-
-    def local_elements(self, shape: tuple[int, ...], mesh: DeviceMesh) -> int:
-        """Return how many elements each rank holds."""
-        return prod(self.local_shape(shape, mesh))
-
-
-def uneven(subject: str, what: str, size: int, axes: Axes, count: int) -> LayoutError:
-    """Build the error for a size that the axes on it do not divide."""
-    return LayoutError(
-        "layout.uneven-unsupported",
-        f"{what} of {subject} has size {size}, which {'·'.join(axes)} cuts into {count} unequal parts "
-        f"({size} % {count} = {size % count}).",
-        f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
-        subject=subject,
-    )
 
 
 def _rename(axes: Axes, replaced: str, parts: Axes) -> Axes:

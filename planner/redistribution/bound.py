@@ -18,8 +18,8 @@ def lower_bound_elements(source: Layout, target: Layout, shape: tuple[int, ...],
     LayoutError
         `layout.uneven-unsupported`, `layout.rank-mismatch`, `mesh.axis-unknown`.
     """
-    source.local_shape(shape, mesh)
-    target.local_shape(shape, mesh)
+    source.require_even(shape, mesh)
+    target.require_even(shape, mesh)
     before, after = source.normal(mesh), target.normal(mesh)
     if before.partial or after.partial:
         return None

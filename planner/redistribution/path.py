@@ -63,6 +63,8 @@ def plan_redistribution(
         `redistribution.unreachable` when the target is a partial maximum or minimum and the source
         is not.
     """
+    source.require_even(shape, mesh)
+    target.require_even(shape, mesh)
     limit = source.local_elements(shape, mesh) + target.local_elements(shape, mesh)
     mesh.size_of(source.used | target.used)
     before, after = source.normal(mesh), target.normal(mesh)

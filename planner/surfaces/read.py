@@ -6,12 +6,12 @@ import re
 
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
+from ..core.refine import refine
 from ..core.scan import point
 from ..errors import LayoutError, Place
 from . import alias_layout, device_layout, dtensor, jax
 from .alias_layout import AliasLayout
 from .device_layout import DeviceLayout
-from .refine import refine
 
 _DTENSOR = re.compile(r"[\s\[(]*(?:\w+\.)*(?:Shard|Replicate|Partial|_StridedShard)\s*\(")
 _JAX = re.compile(r"\s*(?:\w+\.)*(?:P|PartitionSpec)\s*\(")

@@ -1,5 +1,7 @@
 """Layouts: printing and reading, invariants, local shapes, renaming, refusals."""
 
+from math import prod
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ MESH = DeviceMesh.parse("dp:2,tp:4,ep:1")
 @st.composite
 def some(draw: st.DrawFn) -> tuple[DeviceMesh, Layout]:
     mesh = draw(meshes())
-    return mesh, draw(layouts(mesh, draw(st.integers(0, 4)), reduces=("sum", "max", "min")))
+    return mesh, draw(layouts(mesh, draw(st.integers(0, 4)), reduces=("sum", "mean", "max", "min")))
 
 
 @given(some())
@@ -26,7 +28,17 @@ def test_reading_what_is_printed(made: tuple[DeviceMesh, Layout]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "[-]", "[dp, tp·cp, -]", "[dp, tp·cp, -] +ep", "[-] max(ep)", "[-, -] min(a·b)", "[] +dp·tp"]
+    "text",
+    [
+        "[]",
+        "[-]",
+        "[dp, tp·cp, -]",
+        "[dp, tp·cp, -] +ep",
+        "[-] max(ep)",
+        "[-] mean(ep)",
+        "[-, -] min(a·b)",
+        "[] +dp·tp",
+    ],
 )
 def test_printing_what_is_read(text: str) -> None:
     assert str(Layout.parse(text)) == text
@@ -46,6 +58,33 @@ def test_local_shapes_are_those_of_the_parts(case: Case) -> None:
     for layout in (case.source, case.target):
         shape = layout.local_shape(case.shape, case.mesh)
         assert all(shard(array, layout, case.mesh, rank).shape == shape for rank in range(case.mesh.device_count))
+
+
+@given(some(), st.data())
+def test_uneven_shapes_are_those_of_nested_chunks(made: tuple[DeviceMesh, Layout], data: st.DataObject) -> None:
+    mesh, layout = made
+    shape = tuple(data.draw(st.integers(0, 12)) for _ in layout.dims)
+    held = []
+    for rank in range(mesh.device_count):
+        sizes = []
+        for size, axes in zip(shape, layout.dims, strict=True):
+            indices = list(range(size))
+            for axis in axes:
+                length = max(1, -(-len(indices) // mesh.size(axis)))
+                chunks = [indices[i : i + length] for i in range(0, len(indices), length)]
+                at = mesh.coordinates(rank)[axis]
+                indices = chunks[at] if at < len(chunks) else []
+            sizes.append(len(indices))
+        held.append(tuple(sizes))
+        assert layout.shape_of(shape, mesh, rank) == held[-1]
+    assert layout.local_shape(shape, mesh) == held[0] == tuple(max(sizes) for sizes in zip(*held, strict=True))
+    assert layout.local_elements(shape, mesh) == max(map(prod, held))
+    if layout.even(shape, mesh):
+        assert set(held) == {held[0]}
+        layout.require_even(shape, mesh)
+    else:
+        with pytest.raises(LayoutError):
+            layout.require_even(shape, mesh)
 
 
 @given(some())
@@ -76,7 +115,7 @@ def test_renaming_follows_a_split(made: tuple[DeviceMesh, Layout], data: st.Data
         ("[dp, dp]", "layout.axis-reused", ["'dp'", "dim 0", "dim 1", "Take 'dp' from dim 1"]),
         ("[dp·dp]", "layout.axis-reused", ["'dp'", "dim 0"]),
         ("[dp] +dp", "layout.axis-reused", ["'dp'", "dim 0", "partial"]),
-        ("[-] prod(dp)", "layout.reduce-op", ["'prod'", "sum, max, min"]),
+        ("[-] prod(dp)", "layout.reduce-op", ["'prod'", "sum, mean, max, min"]),
     ],
 )
 def test_refused_texts(text: str, code: str, said: list[str]) -> None:
@@ -118,7 +157,7 @@ def test_refused_shapes() -> None:
         Layout.parse("[dp, -]").local_shape((2, 2, 2), MESH)
     assert caught.value.code == "layout.rank-mismatch"
     with pytest.raises(LayoutError, match=r"dim 1 of w has size 6.*tp cuts into 4.*6 % 4 = 2.*divisor of 6") as caught:
-        Layout.parse("[-, tp]").local_shape((8, 6), MESH, subject="w")
+        Layout.parse("[-, tp]").require_even((8, 6), MESH, subject="w")
     assert caught.value.code == "layout.uneven-unsupported"
     assert caught.value.diagnostic.subject == "w"
     with pytest.raises(LayoutError) as caught:

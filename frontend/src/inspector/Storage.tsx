@@ -62,6 +62,8 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
       <Cells tensor={edge.tensor} colours={colours} />
       <p className={`mono ${classes["layout"]}`}>
         stored {edge.tensor.layout} · gradient {edge.gradient || "none"}
+        {edge.deferred && " once a step"}
+        {edge.optimizer !== edge.gradient && ` · optimizer ${edge.optimizer}`}
       </p>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would add a border of its own. */}
       <div className={classes["zero"]} role="group" aria-label={`Shard ${edge.label} further over`}>
