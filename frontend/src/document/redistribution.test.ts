@@ -8,6 +8,7 @@ import {
   fieldsOn,
   queryOf,
   requestOf,
+  standsStill,
 } from "./redistribution";
 
 function problem(code: string, more: Partial<Problem> = {}): Problem {
@@ -79,6 +80,16 @@ describe("a refusal", () => {
     expect(fieldAt(problem("mesh.device-count"), FIRST)).toBe("mesh");
     expect(fieldAt(problem("http.unreachable"), FIRST)).toBeNull();
   });
+});
+
+it("lasts until what is wrong is changed", () => {
+  const place = { text: FIRST.source, start: 1, stop: 3 };
+  const marked = problem("layout.syntax", { place });
+  expect(standsStill(marked, FIRST, { ...FIRST, shape: "4" })).toBe(true);
+  expect(standsStill(marked, FIRST, { ...FIRST, source: "[-, -]" })).toBe(false);
+  const plain = problem("mesh.device-count");
+  expect(standsStill(plain, FIRST, FIRST)).toBe(true);
+  expect(standsStill(plain, FIRST, { ...FIRST, cluster: "1x8-h100-sxm" })).toBe(false);
 });
 
 describe("the text around a place", () => {

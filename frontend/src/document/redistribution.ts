@@ -91,6 +91,12 @@ export function fieldAt(problem: Problem, sent: Fields): Field | null {
   return named ?? BY_CODE.find(([pattern]) => pattern.test(problem.code))?.[1] ?? null;
 }
 
+/** Whether a refusal still applies to what is typed now: until the text with the place is changed, else any. */
+export function standsStill(problem: Problem, sent: Fields, now: Fields): boolean {
+  const field = problem.place && fieldAt(problem, sent);
+  return field ? now[field] === sent[field] : KEYS.every((key) => now[key] === sent[key]);
+}
+
 export interface Marked {
   before: string;
   marked: string;

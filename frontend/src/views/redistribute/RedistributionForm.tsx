@@ -1,6 +1,6 @@
 import { ActionIcon, Autocomplete, Button, TextInput, Tooltip } from "@mantine/core";
 import { api } from "../../api/client";
-import { type Field, fieldAt } from "../../document/redistribution";
+import { type Field, fieldAt, standsStill } from "../../document/redistribution";
 import { CaretError } from "../../ui/CaretError";
 import { Icon } from "../../ui/icons";
 import { ProblemNote } from "../../ui/states";
@@ -13,8 +13,7 @@ export function RedistributionForm({ form }: { form: Redistribution }) {
   const { fields, refused, busy, set, submit } = form;
   const registry = useResource("registry", api.registry);
   const wrong = refused && fieldAt(refused.problem, refused.sent);
-  // Marked until what is wrong is changed.
-  const stands = refused && (wrong === null || fields[wrong] === refused.sent[wrong]);
+  const stands = refused !== null && standsStill(refused.problem, refused.sent, fields);
   const field = (name: Field, label: string) => ({
     label,
     value: fields[name],
