@@ -25,6 +25,7 @@ from .loss import (
 from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
+from .pooling import POOLS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
 from .select import SELECTIONS
@@ -38,7 +39,8 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             *ELEMENTWISE,
-            LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND, EMBEDDING, DROPOUT,
+            LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND, *POOLS.values(),
+            EMBEDDING, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,

@@ -24,8 +24,10 @@ from .test_complete import refused_rows
 aten = torch.ops.aten
 ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "add-scalar": (aten.add.Tensor, lambda x, y: (x, y)),
+    "adaptive_average_pool": (aten._adaptive_avg_pool2d.default, lambda x: (x, [1, 1])),
     "attention": (aten._scaled_dot_product_flash_attention.default, lambda q, k, v: (q, k, v, 0.0, True)),
     "cast": (aten._to_copy.default, lambda x: (x,)),
+    "average_pool": (aten.avg_pool2d.default, lambda x: (x, [2, 2])),
     "batch_norm": (aten._native_batch_norm_legit.no_stats, lambda x, w, b: (x, w, b, True, 0.1, 1e-5)),
     "convolution": (aten.convolution.default, lambda x, w, b: (x, w, b, [1], [1], [1], False, [0], 1)),
     "convolution-valid": (aten.convolution.default, lambda x, w: (x, w, None, [1], [0], [1], False, [0], 1)),
@@ -39,6 +41,9 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
     "group_norm": (aten.native_group_norm.default, lambda x, w, b: (x, w, b, 4, 8, 8, 2, 1e-5)),
     "layer_norm": (aten.native_layer_norm.default, lambda x, w, b: (x, [8], w, b, 1e-5)),
     "layer_norm-two": (aten.native_layer_norm.default, lambda x, w, b: (x, [2, 8], w, b, 1e-5)),
+    "interpolate-plane": (aten.upsample_nearest2d.default, lambda x: (x, [8, 6])),
+    "interpolate-linear": (aten.upsample_bilinear2d.default, lambda x: (x, [16, 8], False)),
+    "max_pool-plane": (aten.max_pool2d_with_indices.default, lambda x: (x, [3, 3], [2, 2], [1, 1])),
     "leaky_relu": (aten.leaky_relu.default, lambda x: (x, 0.1)),
     "log_softmax": (aten._log_softmax.default, lambda x: (x, 2, False)),
     "logical_and": (aten.bitwise_and.Tensor, lambda x, y: (x, y)),

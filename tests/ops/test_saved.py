@@ -69,7 +69,8 @@ def test_saved(name: str, dtype: str) -> None:
     names, others = kept(name, dtype)
     expected = {n for n in definition.saved if n == "result" or n in definition.operand_names[: len(one.operands)]}
     shapes = tuple(tuple(x.shape) for x in operands_of(one))
-    extra = definition.extra_saved(shapes, COMPUTE[dtype].itemsize)
+    results = [prod(prod(sizes(one)[f] for f in dim) for dim in tensor) for tensor in one.rule.results]
+    extra = definition.extra_saved(shapes, COMPUTE[dtype].itemsize) + definition.saved_per_result * sum(results)
     if one.op in STATISTICS and dtype == "bfloat16":
         assert (names, 2 * others) == (expected, extra)
     elif one.op in GROUPS:
