@@ -90,8 +90,10 @@ def decisions(d: Decisions) -> list[Decision]:
             ParameterDecision(
                 type="parameter",
                 target=p.target,
+                of=p.of,
                 axes=list(p.axes),
                 regather=p.regather,
+                deferred=p.deferred,
                 layout=None if p.layout is None else str(p.layout),
             )
             for p in d.parameters

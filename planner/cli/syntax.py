@@ -13,12 +13,14 @@ from ..surfaces import Counts, Side, read_counts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreText:
-    """Where parameters are to be stored: axes, or a layout."""
+    """Where parameters, their gradients or their optimizer's state are to lie: axes, or a layout."""
 
     target: str
+    of: str = "storage"
     axes: Axes = ()
     layout: str | None = None
     regather: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +68,24 @@ def shard(text: str) -> ShardText:
 
 
 def store(text: str) -> StoreText:
-    """Read `* dp regather`, `lm_head.weight [tp, -]` or `* regather`."""
-    match = re.fullmatch(r"(?P<target>\S+)(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip())
+    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* regather`, `* optimizer dp` or `* gradient deferred`."""
+    match = re.fullmatch(
+        r"(?P<target>\S+)(?:\s+(?P<of>gradient|optimizer)\b)?(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip()
+    )
     words = match["rest"].split() if match else []
-    regather = bool(words) and words[-1] == "regather"
-    names = words[:-1] if regather else words
+    flag = words[-1] if words and words[-1] in {"regather", "deferred"} else ""
+    names = words[:-1] if flag else words
     given = match is not None and bool(match["layout"] or words)
     if match is None or not given or len(names) > (0 if match["layout"] else 1):
         raise PlannerError(
             "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
-            "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.", subject=text,
+            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.", subject=text,
         )  # fmt: skip
     given_axes = axes(names[0]) if names else ()
-    return StoreText(target=match["target"], axes=given_axes, layout=match["layout"], regather=regather)
+    return StoreText(
+        target=match["target"], of=match["of"] or "storage", axes=given_axes, layout=match["layout"],
+        regather=flag == "regather", deferred=flag == "deferred",
+    )  # fmt: skip
 
 
 def keep(text: str) -> tuple[str, str, tuple[int, ...]]:

@@ -85,7 +85,8 @@ class OpDef:
     backward_flops
         The same for backward.
     saved
-        Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
+        Names of operands, `result` or one of `results`, that autograd keeps for backward when the written expression
+        runs.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
     saved_per_result

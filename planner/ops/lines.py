@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from ..core.rule import ShardingRule
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
-from .definition import Attributes, Local, names_of, shapes_of
+from .definition import Attributes, Local, Shape, names_of, shapes_of
 
 MANY = ("x0", *(f"x{i}?" for i in range(1, 64)))
 """Operand names of an operator that takes any number of tensors."""
@@ -67,6 +68,16 @@ def integers(attributes: Attributes, name: str) -> tuple[int, ...]:
 def misfit(what: str) -> RuleError:
     """Build the error for an attribute that does not fit the operands."""
     return RuleError("rule.attribute", f"An operator can't be built: {what}.", "Mend the importer or the attribute.")
+
+
+def like_first(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    """Return the meta of a result that is like the first operand."""
+    return (operands[0],)
+
+
+def of_operand(cost: float) -> Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]:
+    """Return a FLOP count of `cost` for each element of the first operand."""
+    return lambda operands, _: cost * prod(operands[0])
 
 
 def attributes_of(local: Local) -> Attributes:

@@ -15,7 +15,7 @@ from ..core.mesh import Axes
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import OpDef, Parts
+from .definition import Local, OpDef, Parts
 
 Named = tuple[str, TensorMeta]
 """Name and meta of a value."""
@@ -73,8 +73,8 @@ class PartsOf:
         axes
             Axes of factors that are not the composite's.
         carrying
-            Operand of the composite → operand of the part that carries its kept Partial. By default the part keeps
-            nothing.
+            Operand of the composite → operands of the part, one a term with spaces between, that carry its kept
+            Partial. By default the part keeps nothing.
         kept
             What the part keeps, as in `ShardStrategy.kept`, where that is said outright.
         last
@@ -100,11 +100,16 @@ class PartsOf:
 
     def _moved(self, carriers: tuple[int, ...], op: OpDef, carrying: Mapping[str, str]) -> tuple[int, ...]:
         names = (self.op.operand_names[position] for position in carriers)
-        return tuple(op.operand_names.index(carrying[name]) for name in names)
+        return tuple(op.operand_names.index(carrier) for name in names for carrier in carrying[name].split())
 
     def finished(self) -> Parts:
         """Return all parts in order."""
         return tuple(self.made)
+
+
+def no_line(local: Local) -> str:
+    """Stand for the line of an operator that is always written by its parts."""
+    raise AssertionError(f"{local.node.name} is written by its parts")
 
 
 def _integer(size: Size) -> int:

@@ -14,7 +14,7 @@ from ..core.rule import ShardingRule
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Local, OpDef, dim_of, names_of, per_element
-from .lines import attributes_of, integer, line, misfit, replaced
+from .lines import attributes_of, integer, like_first, line, misfit, replaced
 
 Metas = tuple[TensorMeta, ...]
 Bounds = Callable[[Attributes, int], tuple[int, int]]
@@ -187,13 +187,9 @@ def _along(
     )  # fmt: skip
 
 
-def _same(operands: Metas, _: Attributes) -> Metas:
-    return (operands[0],)
-
-
 SLICE = _along("slice", "elements start:stop:step of one dim", _slice_infer, _slice_torch, _slice_rule)
 SELECT = _along("select", "one index of a dim, which goes", _select_infer, _select_torch)
-FLIP = _along("flip", "one dim in reverse", _same, _flip_torch)
-ROLL = _along("roll", "one dim shifted round", _same, _roll_torch)
+FLIP = _along("flip", "one dim in reverse", like_first, _flip_torch)
+ROLL = _along("roll", "one dim shifted round", like_first, _roll_torch)
 PAD = _along("pad", "one dim with zeros, or a value, before and after it", _pad_infer, _pad_torch)
 SELECTIONS = (SLICE, SELECT, FLIP, ROLL, PAD)

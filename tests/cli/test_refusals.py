@@ -64,7 +64,7 @@ MODELS = [
     ),
     (
         "future.json", "document.version",
-        "The plan file is of version 99; this Shardwright reads 1. "
+        "The plan file is of version 99; this Shardwright reads 1 and 2. "
         "Update Shardwright, or write the plan again with this one.",
     ),
 ]  # fmt: skip
@@ -107,7 +107,7 @@ OPTIONS = [
     ),
     (
         "--mesh tp:4 --preset fsdp:tp", "plan.preset-unknown",
-        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero3.",
+        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero1, zero2, zero3.",
     ),
     (
         "--mesh tp:4 --preset megatron:dp", "mesh.axis-unknown",
@@ -129,7 +129,7 @@ OPTIONS = [
     (
         "--mesh tp:4 --store|lm_head.weight", "cli.store-syntax",
         "--store 'lm_head.weight' does not say which parameters are stored where. "
-        "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.",
+        "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.",
     ),
     (
         "--mesh tp:4 --keep|residual_mlp tp", "cli.keep-syntax",
@@ -167,11 +167,6 @@ LAYOUTS = [
     (
         "[dp] [-] --mesh dp:2 --shape 0", "surface.shape-syntax",
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
-    ),
-    (
-        "[dp] [-] --mesh dp:2 --shape 3", "layout.uneven-unsupported",
-        "dim 0 of the tensor has size 3, which dp cuts into 2 unequal parts (3 % 2 = 1). "
-        "Use axes whose sizes multiply to a divisor of 3; uneven shards are not supported yet.",
     ),
     (
         "[dp,dp] [-,-] --mesh dp:2 --shape 4x4", "layout.axis-reused",

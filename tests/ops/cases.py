@@ -18,7 +18,7 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import indexing, operators, windows
+from planner.exporters.runtime import indexing, operators, ordered, reductions, windows
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
@@ -110,6 +110,16 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
         if name in {"condition", "mask", "other_mask"}:
             made.append(torch.from_numpy(rng.random(shape) < 0.5))
             continue
+        if name in {"index", "indices"}:
+            made.append(_indices(one, factors, shape, rng))
+            continue
+        if name in {"top", "ties"}:
+            # The largest of small whole numbers, so that several elements tie.
+            made[0] = made[0].round()
+            dims = one.attribute("dims")
+            top = made[0].amax(dims, keepdim=True)
+            made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
+            continue
         if name == "moments":
             mean = rng.standard_normal(shape[:-1])
             made.append(torch.tensor(np.stack((mean, mean**2 + rng.random(shape[:-1]) + 0.5), -1), dtype=dtype))
@@ -122,11 +132,20 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
     return made
 
 
+def _indices(one: Node, factors: tuple[tuple[str, ...], ...], shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Return indices into a dim `n`, or candidates `c`, without one twice along the dim that they stand for."""
+    dim = next(i for i, names in enumerate(factors) if names[0] in {"m", "c"})
+    size = evaluate(one.rule.size("n" if "n" in one.rule.factors else "c"), SYMBOLS)
+    order = rng.random((*shape[:dim], size, *shape[dim + 1 :])).argsort(dim)
+    return torch.from_numpy(order.take(range(shape[dim]), dim))
+
+
 class Place(Mesh):
     """The runtime's mesh as one pretend rank sees it."""
 
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        # As in a training step under way.
         self.step, self.sequence = 3, 0
 
 
@@ -141,6 +160,8 @@ def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> 
     names: dict[str, object] = {
         "ops": operators,
         "indexing": indexing,
+        "ordered": ordered,
+        "reductions": reductions,
         "windows": windows,
         "F": F,
         "torch": torch,

@@ -68,6 +68,7 @@ WITHOUT_GRADIENT = {
     "divide": {"count"},
     "log_loss": {"maximum"},
     "log_softmax_shift": {"maximum"},
+    "share_ties": {"ties"},
     "rotary": {"cos", "sin"},
     "softmax_scale": {"maximum"},
     "sum_exp": {"maximum"},

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from planner.compose import bundle, train
 from planner.core.graph import Block, ModelGraph, Node, Parameter
@@ -138,17 +139,26 @@ def random_strategy(random: Random, rule: ShardingRule, mesh: DeviceMesh) -> Sha
 
 def _store(random: Random, plan: Plan, parameter: Parameter, layers: str) -> Plan:
     where = target(parameter.name, layers)
-    names = plan.decisions.mesh.names
-    regather = random.random() < 0.6
+    plan = plan.store(where, **_place(random, plan, parameter), regather=random.random() < 0.6)
     if random.random() < 0.4:
-        axes = random.sample(names, random.randint(0, len(names)))
-        return plan.store(where, axes=axes, regather=regather)
+        place = {} if random.random() < 0.3 else _place(random, plan, parameter)
+        plan = plan.store(where, of="gradient", **place, deferred=random.random() < 0.5)
+    if random.random() < 0.3:
+        plan = plan.store(where, of="optimizer", **_place(random, plan, parameter))
+    return plan
+
+
+def _place(random: Random, plan: Plan, parameter: Parameter) -> dict[str, Any]:
+    """Return axes to be added, or a layout."""
+    names = plan.decisions.mesh.names
+    if random.random() < 0.4:
+        return {"axes": random.sample(names, random.randint(0, len(names)))}
     dims: list[tuple[str, ...]] = [()] * len(parameter.meta.shape)
     for axis in random.sample(names, len(names)):
         if random.random() < 0.6:
             dim = random.randrange(len(dims))
             dims[dim] += (axis,)
-    return plan.store(where, layout=Layout(tuple(dims)), regather=regather)
+    return {"layout": Layout(tuple(dims))}
 
 
 def features(plan: Plan) -> Counter[str]:
@@ -159,6 +169,9 @@ def features(plan: Plan) -> Counter[str]:
     found["runs cut"] += len(assembled) > 2
     found["microbatches"] += plan.decisions.microbatches > 1
     for scope in training.scopes:
+        found["gradient elsewhere"] += any(f.apart and not f.deferred for f in scope.fanouts)
+        found["gradient deferred"] += any(f.deferred for f in scope.fanouts)
+        found["optimizer elsewhere"] += any(u.apart for u in scope.updates)
         found["regather"] += any(f.again for f in scope.fanouts)
         for fanout in scope.fanouts:
             found["several layouts of readers"] += len(fanout.forward) > 1

@@ -21,7 +21,8 @@ ON_PROCESSES = {4: 8, 8: 3}
 """Ranks → plans that run on processes as well, where collectives go through gloo."""
 FEATURES = {
     "axes not in mesh order", "bias under a sharded contraction", "dropout of partial sums",
-    "dropout on shards", "kept partial", "microbatches", "partial stays",
+    "dropout on shards", "gradient deferred", "gradient elsewhere", "optimizer elsewhere",
+    "kept partial", "microbatches", "partial stays",
     "regather", "runs cut", "several axes on a factor", "several layouts of readers", "several raw gradients",
     "sharded rotary table", "sharded sequence in attention", "sharded vocabulary of the loss",
     "sharded vocabulary of the table", "sharded width of a norm", "step all_gather", "step all_reduce",

@@ -38,12 +38,20 @@ def test_what_is_dropped_or_empty_brings_nothing() -> None:
     mesh = DeviceMesh.parse("tp:4")
     whole, cut = Layout.parse("[-]"), Layout.parse("[tp]")
     step = Step(
-        kind="slice", axes=("tp",), dim=0, source=whole, target=cut, source_shape=(3,), target_shape=(1,), group_size=4
+        kind="slice",
+        axes=("tp",),
+        dim=0,
+        shape=(3,),
+        source=whole,
+        target=cut,
+        source_shape=(3,),
+        target_shape=(1,),
+        group_size=4,
     )
     assert arrivals(step, (3,), mesh) == ((), (), (), ())
     back = Step(
-        kind="all_gather", axes=("tp",), dim=0, source=cut, target=whole, source_shape=(1,), target_shape=(3,),
-        group_size=4,
+        kind="all_gather", axes=("tp",), dim=0, shape=(3,), source=cut, target=whole, source_shape=(1,),
+        target_shape=(3,), group_size=4,
     )  # fmt: skip
     assert arrivals(back, (3,), mesh, limit=2) == ((((1, 3),),), (((0, 1),), ((2, 3),)))
 

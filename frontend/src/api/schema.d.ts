@@ -561,7 +561,8 @@ export interface components {
          *     Parameters
          *     ----------
          *     readers
-         *         Ids of the nodes that it serves (forward) or whose gradients it finishes (backward).
+         *         Ids of the nodes that it serves (forward) or whose gradients it finishes (backward); none where it brings a
+         *         finished gradient to the optimizer's state or new values from it.
          *     payload_bytes
          *         Bytes of the larger of its input and output on a rank.
          *     seconds
@@ -721,11 +722,12 @@ export interface components {
          *     scope
          *         Title of the scope, empty for what is outside the layers.
          *     phase
-         *         `forward` or `backward`; `backward` includes fetching dropped parameters again.
+         *         One of `PHASES`; `backward` includes fetching dropped parameters again.
          *     value
          *         The value or parameter that is moved.
          *     readers
-         *         Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward).
+         *         Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward, or
+         *         update if that is deferred); `OPTIMIZER` or `STORAGE` for what else an update moves.
          *     kind, axes, group_size
          *         The collective and its group.
          *     payload_bytes
@@ -892,10 +894,19 @@ export interface components {
          *         Layout of its finished gradient; empty if it has none.
          *     regather
          *         Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
+         *     optimizer
+         *         Layout of a parameter's optimizer state; empty for other values.
+         *     deferred
+         *         Whether a parameter's raw gradients are reduced once a step.
          */
         EdgeView: {
             /** Badges */
             badges: components["schemas"]["Badge"][];
+            /**
+             * Deferred
+             * @default false
+             */
+            deferred: boolean;
             /** Gradient */
             gradient: string;
             /** Id */
@@ -904,6 +915,11 @@ export interface components {
             kind: string;
             /** Label */
             label: string;
+            /**
+             * Optimizer
+             * @default
+             */
+            optimizer: string;
             /** Producer */
             producer: string;
             /** Readers */
@@ -1335,13 +1351,24 @@ export interface components {
         };
         /**
          * ParameterChange
-         * @description Say where parameters are stored: further sharded over `axes`, or as `layout`.
+         * @description Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`.
          */
         ParameterChange: {
             /** Axes */
             axes?: string[];
+            /**
+             * Deferred
+             * @default false
+             */
+            deferred: boolean;
             /** Layout */
             layout?: string | null;
+            /**
+             * Of
+             * @default storage
+             * @enum {string}
+             */
+            of: "storage" | "gradient" | "optimizer";
             /**
              * Regather
              * @default false
@@ -1357,13 +1384,20 @@ export interface components {
         };
         /**
          * ParameterDecision
-         * @description A decision on where parameters are stored.
+         * @description A decision on where parameters, their gradients or optimizer state lie.
          */
         ParameterDecision: {
             /** Axes */
             axes: string[];
+            /** Deferred */
+            deferred: boolean;
             /** Layout */
             layout: string | null;
+            /**
+             * Of
+             * @enum {string}
+             */
+            of: "storage" | "gradient" | "optimizer";
             /** Regather */
             regather: boolean;
             /** Target */

@@ -24,6 +24,7 @@ def local_of(
     arguments: tuple[str, ...],
     symbols: Symbols,
     mesh: DeviceMesh,
+    *,
     layer: str = "0",
 ) -> Local:
     """Return what a rank computes of a node.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
-from ...core.collective import Redistribution, Step
+from ...core.collective import Redistribution
 from ...core.tensor import nbytes
 from ...core.units import format_bytes
 from ...errors import ExportError
@@ -17,6 +17,7 @@ from .classes import Body, Call, uses
 from .local import local_of
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+from .steps import calls
 from .wrap import assignment, wrapped
 
 _WIDTH = 112
@@ -85,7 +86,23 @@ class Writer:
             if parent(leaf) == body.module:
                 leaves.setdefault(leaf, []).append(p)
         for leaf, parameters in leaves.items():
-            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+            updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]
+            given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
+            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(given)})"
+
+    def _update(self, name: str) -> str:
+        """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
+        scope = self.training.scopes[self.scope]
+        update = next(u for u in scope.updates if u.parameter == name)
+        apart = [f for f in scope.fanouts if f.value == name and f.apart]
+        if not apart and not update.apart:
+            return ""
+        arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
+        arguments += ["apart=True"] * update.apart
+        for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
+            if moved.steps:
+                arguments.append(f"{role}=[{self._steps(moved)}]")
+        return f'"{name.rpartition(".")[2]}": Update({", ".join(arguments)})'
 
     def _layered(self, body: Body) -> bool:
         """Return whether a line of a layer's class, or of its children, names the layer."""
@@ -132,8 +149,10 @@ class Writer:
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
             node, assigned = item.what.node, self.training.assignment
-            layer = "self.layer" if self.scope else "0"
-            local = local_of(node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh, layer)
+            local = local_of(
+                node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh,
+                layer="self.layer" if self.scope else "0",
+            )  # fmt: skip
             text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)
@@ -154,6 +173,9 @@ class Writer:
             )  # fmt: skip
         return f"self.{argument.name[len(module) + 1 :] if module else argument.name}"
 
+    def _steps(self, moved: Redistribution) -> str:
+        return calls(moved, self.training.assignment.mesh)
+
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
         formed = groups(fanout)
@@ -165,19 +187,22 @@ class Writer:
         if len(formed) == 1:
             call, forward = "reshard", steps[formed[0].readers[0]]
             if forward.steps:
-                arguments.append(f"forward=[{_steps(forward)}]")
+                arguments.append(f"forward=[{self._steps(forward)}]")
             if fanout.backward and fanout.backward[0].redistribution.steps:
-                arguments.append(f"backward=[{_steps(fanout.backward[0].redistribution)}]")
+                arguments.append(f"backward=[{self._steps(fanout.backward[0].redistribution)}]")
         else:
             call = "fan_out"
-            arguments.append(f"forward=[{', '.join(f'[{_steps(steps[g.readers[0]])}]' for g in formed)}]")
+            arguments.append(f"forward=[{', '.join(f'[{self._steps(steps[g.readers[0]])}]' for g in formed)}]")
             back = []
             for delivery in fanout.backward:
                 members = tuple(i for i, g in enumerate(formed) if not set(g.readers).isdisjoint(delivery.readers))
-                back.append(f"([{_steps(delivery.redistribution)}], {members})")
+                back.append(f"([{self._steps(delivery.redistribution)}], {members})")
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
+        if fanout.apart:
+            leaf, _, name = source.rpartition(".")
+            arguments.append(f'gradient={leaf}.gradients["{name}"]')
         yield from assignment(targets, f"{call}({', '.join(arguments)})", _WIDTH)
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:
@@ -220,25 +245,6 @@ def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool
     yield f"for layer in {layers}:"
     inner = assignment(targets, f"layer({', '.join([*targets, *arguments[len(targets) :]])})", _WIDTH - 4)
     yield from (f"    {line}" for line in inner)
-
-
-def _steps(moved: Redistribution) -> str:
-    return ", ".join(_step(step, moved.shape) for step in moved.steps)
-
-
-def _step(step: Step, shape: tuple[int, ...]) -> str:
-    """Return a step as a call of the class that is named after its kind."""
-    name = "".join(word.title() for word in step.kind.split("_"))
-    arguments = []
-    if step.kind == "exchange":
-        arguments += [f'source="{step.source}"', f'target="{step.target}"', f"shape={shape}"]
-    else:
-        arguments += [f"{k}={v}" for k, v in (("dim", step.dim), ("to_dim", step.to_dim)) if v >= 0]
-    axes = ", ".join(f'"{axis}"' for axis in step.axes)
-    arguments.append(f"axes=({axes}{',' if len(step.axes) == 1 else ''})")
-    if step.kind == "all_reduce" and step.source.reduce != "sum":
-        arguments.append(f'op="{step.source.reduce}"')
-    return f"{name}({', '.join(arguments)})"
 
 
 def _returned(answer: str) -> list[str]:

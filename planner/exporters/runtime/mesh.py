@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from itertools import product
 from math import prod
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 Axes = tuple[str, ...]
+Found = TypeVar("Found")
 
 
 class Mesh:
@@ -40,6 +43,7 @@ class Mesh:
         self.log: list[tuple[str, Axes, int, int]] | None = None
         self.step, self.sequence = 0, 0
         self._groups: dict[Axes, dist.ProcessGroup] = {}
+        self._found: dict[object, Any] = {}
 
     def size(self, *axes: str) -> int:
         """Return the number of ranks along several axes."""
@@ -105,6 +109,13 @@ class Mesh:
         members = self.ranks(axes)
         places = [sorted(members).index(rank) for rank in members]
         return None if places == sorted(places) else places
+
+    def once(self, key: Hashable, find: Callable[[Mesh], Found]) -> Found:
+        """Return what `find` finds for this mesh, looked for once for each key."""
+        if key not in self._found:
+            self._found[key] = find(self)
+        found: Found = self._found[key]
+        return found
 
     def close(self) -> None:
         """Destroy the process groups that this mesh made."""

@@ -4,12 +4,14 @@ import { changeBatch, changeMesh, changePrecision, splitAxis } from "../../comma
 import { batchFault, clusterName, meshFault, parseCluster } from "../../document/mesh";
 import { useDocument, usePlan, useRegistry } from "../../ui/PlanContext";
 import { ProblemNote } from "../../ui/states";
+import { useReturnFocus } from "../../ui/useReturnFocus";
 import { BatchFields } from "../mesh/BatchFields";
 import { MeshFields } from "../mesh/MeshFields";
 import classes from "./SettingsModal.module.css";
 
 export default function SettingsModal({ onClose }: { onClose(): void }) {
   const version = usePlan((state) => state.plan.version);
+  useReturnFocus();
   return (
     <Modal
       opened
