@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .attention import ATTENTION, ROTARY, ROTARY_TABLE
+from .constant import CONSTANTS
+from .convolution import CONV_TRANSPOSE, CONVOLUTION
 from .definition import Cut, Extent, Local, OpDef
 from .dropout import DROPOUT
+from .einsum import PRODUCTS
 from .elementwise import ELEMENTWISE
-from .embedding import EMBEDDING
+from .embedding import EMBEDDING, EMBEDDING_BAG
+from .halo import BORDERS, EXTEND
+from .index import INDEXED
 from .join import JOINS
 from .loss import (
     COUNT_TARGETS,
@@ -20,7 +25,7 @@ from .loss import (
     SUM_TOKENS,
     TOKEN_LOSS,
 )  # fmt: skip
-from .matmul import LINEAR
+from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .reduce import REDUCTIONS
@@ -39,12 +44,13 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             *ELEMENTWISE,
-            LINEAR, EMBEDDING, DROPOUT,
+            LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
+            EMBEDDING, EMBEDDING_BAG, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
-            *JOINS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
+            *CONSTANTS, *INDEXED, *JOINS, *PRODUCTS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

@@ -17,6 +17,12 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
+def expert_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Multiply the tokens of each expert, [experts, …, k], with its matrix, [experts, n, k]."""
+    rows = x.flatten(1, -2)
+    return torch.bmm(rows, weight.transpose(1, 2)).unflatten(1, x.shape[1:-1])
+
+
 def mean_square(x: torch.Tensor, *, width: int, dim: int = -1) -> torch.Tensor:
     """Return this shard's share of the mean of x² over a dim of global size `width`."""
     return _at_least_float32(x).square().sum(dim) / width
@@ -31,6 +37,16 @@ def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, 
     """Divide by the root mean square and scale."""
     normal = _at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)
     return normal.to(x.dtype) * weight
+
+
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space; a shard without channels is handed on."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    wide = (-1, *[1] * (x.dim() - 2))
+    return x if weight is None or bias is None else x * weight.view(wide) + bias.view(wide)
 
 
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
