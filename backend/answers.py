@@ -8,11 +8,15 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
 from planner.collectives import COLLECTIVES
+from planner.collectives.handover import handover_demand
+from planner.core.cluster import ClusterSpec
+from planner.core.crossing import HANDOVER, Leg
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.report import Report
+from planner.cost import leg_seconds
 from planner.importers import load_zoo, zoo_names
 from planner.simulate import slice_map
 
@@ -28,6 +32,7 @@ from .schemas import (
     ParameterDecision,
     PlanState,
     PlanSummary,
+    RedistributionStep,
     Slices,
     Summary,
 )
@@ -139,4 +144,23 @@ def slices_answer(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> S
     return Slices(
         layout=str(layout), shape=list(shape), ranks=found.device_count, slices=[list(part) for part in found.slices],
         note=found.note,
+    )  # fmt: skip
+
+
+def crossing_step(leg: Leg, size: int, machines: ClusterSpec) -> RedistributionStep:
+    """Return one leg of a crossing, of elements of `size` bytes."""
+    step = leg.step
+    mesh = leg.source.mesh
+    received = 0.0
+    if step is not None:
+        received = COLLECTIVES[leg.kind].received_bytes(step, mesh, size)
+    elif leg.kind == HANDOVER:
+        received = handover_demand(leg.source, leg.target).received * float(size)
+    among = mesh.names if leg.kind == HANDOVER else ()
+    return RedistributionStep(
+        kind=leg.kind, axes=list(step.axes if step else among), dim=step.dim if step else -1,
+        to_dim=step.to_dim if step else -1, group_size=step.group_size if step else mesh.size_of(among),
+        source=str(leg.source.layout), target=str(leg.target.layout),
+        source_shape=list(leg.source.local_shape(0)), target_shape=list(leg.target.local_shape(0)),
+        received_bytes=received, seconds=leg_seconds(leg, size, machines),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -76,12 +76,26 @@ class ProofRequest(Closed):
     ranks: Annotated[int, Field(ge=1, le=8)] = 8
 
 
+Shape = Annotated[list[Annotated[int, Field(ge=1, le=1 << 48)]], Field(max_length=8)]
+
+
 class RedistributionRequest(Closed):
-    """A tensor and the layouts between which it is moved."""
+    """A tensor and the layouts between which it is moved.
+
+    Parameters
+    ----------
+    to_mesh, to_shape
+        Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+    planner
+        `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
+    """
 
     source: Annotated[str, Field(max_length=500)]
     target: Annotated[str, Field(max_length=500)]
     mesh: MeshAxes
-    shape: Annotated[list[Annotated[int, Field(ge=1, le=1 << 48)]], Field(max_length=8)]
+    shape: Shape
+    to_mesh: MeshAxes | None = None
+    to_shape: Shape | None = None
+    planner: Literal["cheapest", "mindspore", "mindspore-alltoall"] = "cheapest"
     dtype: Word = "bfloat16"
     cluster: Word | None = None

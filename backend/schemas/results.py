@@ -50,7 +50,11 @@ class Job(BaseModel):
 
 
 class RedistributionStep(BaseModel):
-    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none."""
+    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+
+    Where the mesh or the shape changes on the way, `kind` may also be `view`, which moves nothing, or `handover`, the
+    direct exchange between all ranks.
+    """
 
     kind: str
     axes: list[str]
@@ -92,11 +96,18 @@ class RedistributionAnswer(BaseModel):
     ----------
     mesh
         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+    to_mesh, to_shape
+        Mesh and shape of the last layout.
+    operators
+        The operators that MindSpore would run, where its planner was asked for.
     slices
         What the ranks hold at the start and after every step.
     """
 
     mesh: list[tuple[str, int]]
+    to_mesh: list[tuple[str, int]]
+    to_shape: list[int]
+    operators: list[str]
     steps: list[RedistributionStep]
     slices: list[Slices]
     received_bytes: float

@@ -80,7 +80,7 @@ def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, clust
     sizes = syntax.shape(shape)
     ranks, (before, after) = read_layouts((source, target), DeviceMesh.parse(mesh), sizes)
     machines = cluster_named(cluster or cluster_name(ranks.device_count))
-    _hold_count(ranks, machines)
+    hold_count(ranks, machines)
     moved = redistribute(before, after, ranks, shape=sizes, dtype=dtype, cluster=machines.name)
     size = DTYPE_BYTES[dtype]
     bound = lower_bound_elements(moved.source, moved.target, sizes, ranks)
@@ -173,7 +173,8 @@ def _why(step: Step) -> str:
             return COLLECTIVES[kind].summary.rstrip(".")
 
 
-def _hold_count(mesh: DeviceMesh, machines: ClusterSpec) -> None:
+def hold_count(mesh: DeviceMesh, machines: ClusterSpec) -> None:
+    """Refuse a mesh that has not as many ranks as the cluster has devices."""
     if mesh.device_count != machines.device_count:
         raise LayoutError(
             "mesh.device-count",

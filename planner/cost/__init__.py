@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .communication import redistribution_seconds, step_seconds
+from .communication import leg_seconds, redistribution_seconds, step_seconds
 from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 
-__all__ = ["Priced", "evaluate", "node_seconds", "price", "redistribution_seconds", "step_seconds"]
+__all__ = ["Priced", "evaluate", "leg_seconds", "node_seconds", "price", "redistribution_seconds", "step_seconds"]

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from .bound import lower_bound_elements
-from .crossing import plan_crossing
+from .crossing import crossing_bound, plan_crossing
 from .fanout import distribute
+from .meet import meet
+from .mindspore import mindspore_operators, plan_mindspore
 from .path import plan_redistribution
 
-__all__ = ["distribute", "lower_bound_elements", "plan_crossing", "plan_redistribution"]
+__all__ = [
+    "crossing_bound",
+    "distribute",
+    "lower_bound_elements",
+    "meet",
+    "mindspore_operators",
+    "plan_crossing",
+    "plan_mindspore",
+    "plan_redistribution",
+]

@@ -1579,6 +1579,10 @@ export interface components {
          *     ----------
          *     mesh
          *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+         *     to_mesh, to_shape
+         *         Mesh and shape of the last layout.
+         *     operators
+         *         The operators that MindSpore would run, where its planner was asked for.
          *     slices
          *         What the ranks hold at the start and after every step.
          */
@@ -1590,6 +1594,8 @@ export interface components {
                 string,
                 number
             ][];
+            /** Operators */
+            operators: string[];
             /** Peak Bytes */
             peak_bytes: number;
             /** Received Bytes */
@@ -1600,10 +1606,24 @@ export interface components {
             slices: components["schemas"]["Slices"][];
             /** Steps */
             steps: components["schemas"]["RedistributionStep"][];
+            /** To Mesh */
+            to_mesh: [
+                string,
+                number
+            ][];
+            /** To Shape */
+            to_shape: number[];
         };
         /**
          * RedistributionRequest
          * @description A tensor and the layouts between which it is moved.
+         *
+         *     Parameters
+         *     ----------
+         *     to_mesh, to_shape
+         *         Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+         *     planner
+         *         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1615,16 +1635,29 @@ export interface components {
             dtype: string;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][];
+            /**
+             * Planner
+             * @default cheapest
+             * @enum {string}
+             */
+            planner: "cheapest" | "mindspore" | "mindspore-alltoall";
             /** Shape */
             shape: number[];
             /** Source */
             source: string;
             /** Target */
             target: string;
+            /** To Mesh */
+            to_mesh?: components["schemas"]["MeshAxis"][] | null;
+            /** To Shape */
+            to_shape?: number[] | null;
         };
         /**
          * RedistributionStep
          * @description One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+         *
+         *     Where the mesh or the shape changes on the way, `kind` may also be `view`, which moves nothing, or `handover`, the
+         *     direct exchange between all ranks.
          */
         RedistributionStep: {
             /** Axes */
