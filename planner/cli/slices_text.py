@@ -69,7 +69,7 @@ def _summary(parts: dict[Ranges, list[int]], layout: Layout, mesh: DeviceMesh) -
     summands = mesh.size_of(layout.partial)
     if summands == 1:
         return f"{what}, each on {each} rank{'' if each == 1 else 's'}"
-    due = "sum" if layout.reduce == "sum" else f"{layout.reduce}imum"
+    due = layout.reduce if layout.reduce in ("sum", "mean") else f"{layout.reduce}imum"
     copies = f", each on {each // summands} ranks" if each > summands else ""
     return f"{what}, the {due} over {summands} ranks still due{copies}"
 

@@ -14,6 +14,7 @@ from .all_to_all import ALL_TO_ALL
 from .definition import Call, CollectiveDef, World
 from .exchange import EXCHANGE
 from .pad import PAD
+from .permute import PERMUTE
 from .reduce_scatter import REDUCE_SCATTER
 from .slice import SLICE
 from .zero import ZERO
@@ -25,6 +26,7 @@ COLLECTIVES: Mapping[str, CollectiveDef] = MappingProxyType(
         "all_to_all": ALL_TO_ALL,
         "exchange": EXCHANGE,
         "pad": PAD,
+        "permute": PERMUTE,
         "reduce_scatter": REDUCE_SCATTER,
         "slice": SLICE,
         "zero": ZERO,

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-import numpy as np
-
 from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from . import checks
-from .definition import Call, CollectiveDef, World, groups, named_axes
-
-_REDUCE: Mapping[str, np.ufunc] = MappingProxyType({"sum": np.add, "max": np.maximum, "min": np.minimum})
+from .definition import Call, CollectiveDef, World, groups, named_axes, nothing
+from .reduction import reduced
 
 
 def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
@@ -32,7 +26,7 @@ def _rounds(step: Step, mesh: DeviceMesh) -> int:
 def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
     out = list(world)
     for group in groups(mesh, step.axes):
-        total = _REDUCE[step.source.reduce].reduce([world[rank] for rank in group])
+        total = reduced([world[rank] for rank in group], step.source.reduce)
         for rank in group:
             out[rank] = total
     return out
@@ -48,5 +42,6 @@ ALL_REDUCE = CollectiveDef(
     received=_received,
     sent=_received,
     rounds=_rounds,
+    staging=nothing,
     run=_run,
 )

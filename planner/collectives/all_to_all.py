@@ -1,18 +1,24 @@
-"""All-to-all: a tensor sharded along one dim becomes sharded along another, S → S'."""
+"""All-to-all: a tensor sharded along one dim becomes sharded along another, S → S'.
+
+It may also take axes from several dims and give them to several others, in any order: every rank of the group holds a
+piece for each.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..core.collective import Step
+from ..core.collective import Step, further
 from ..core.layout import Layout
-from ..core.mesh import DeviceMesh
+from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
 from . import checks
-from .definition import Call, CollectiveDef, World, groups, named_axes, ring_rounds
+from .boxes import demand
+from .definition import Call, CollectiveDef, World, even, groups, ring_rounds
+from .parts import cut, given, in_place, join, taken
 
 
 def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
+    if call.target is not None and call.dim < 0:
+        return checks.regrouped("all_to_all", layout, call.target)
     checks.named("all_to_all", layout, mesh, call.axes)
     gathered = checks.suffix("all_to_all", layout, call.dim, call.axes)
     checks.dim_exists("all_to_all", layout, call.to_dim)
@@ -25,16 +31,38 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
     return gathered.with_dim(call.to_dim, (*gathered.dims[call.to_dim], *call.axes))
 
 
+def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
+    if call.target is None or call.dim >= 0:
+        return call.axes
+    return checks.axes_of(further(call.target, layout))
+
+
 def _received(step: Step, mesh: DeviceMesh) -> int:
+    if not even(step, mesh):
+        return demand(step.source, step.target, step.shape, mesh).received
     return step.source_elements // step.group_size * (step.group_size - 1)
+
+
+def _sent(step: Step, mesh: DeviceMesh) -> float:
+    if not even(step, mesh):
+        return demand(step.source, step.target, step.shape, mesh).sent
+    return _received(step, mesh)
+
+
+def _staging(step: Step, mesh: DeviceMesh) -> int:
+    if not even(step, mesh):
+        moved = demand(step.source, step.target, step.shape, mesh)
+        return int(moved.received + moved.sent)
+    packed = 0 if in_place(step.source_shape, given(step), mesh) else step.source_elements
+    return packed + (0 if in_place(step.target_shape, taken(step), mesh) else step.target_elements)
 
 
 def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
     out = list(world)
     for group in groups(mesh, step.axes):
-        parts = [np.split(world[rank], len(group), axis=step.to_dim) for rank in group]
-        for position, rank in enumerate(group):
-            out[rank] = np.concatenate([part[position] for part in parts], axis=step.dim)
+        for receiver in group:
+            pieces = [cut(world[sender], given(step), mesh, receiver) for sender in group]
+            out[receiver] = join(pieces, taken(step), mesh)
     return out
 
 
@@ -44,9 +72,10 @@ ALL_TO_ALL = CollectiveDef(
     local=False,
     dual="all_to_all",
     apply=_apply,
-    group=named_axes,
+    group=_group,
     received=_received,
-    sent=_received,
+    sent=_sent,
     rounds=ring_rounds,
+    staging=_staging,
     run=_run,
 )

@@ -1,16 +1,16 @@
-"""Which box of a tensor each rank holds, and what a direct exchange between two layouts moves.
+"""What a direct exchange between two layouts moves: which boxes of a tensor each rank holds, wants and lacks.
 
-On a dim of size N, an axis of size n with product p of the sizes before it chooses a *digit*: it
-moves the box in strides of N/(p·n). So an axis has the same *role* in two layouts iff it is on the
-same dim with the same p, or shards nothing in both. A rank's owners of what it needs then include
-ranks that differ from it only along axes with another role: these axes are the group, and nothing
-below looks at more ranks than that.
+A dim is cut axis by axis into nested ceil-chunks (`core.chunk`). An axis has the same *role* in two layouts iff it
+shards nothing in both, or is on the same dim and cuts the same chunks there: those before it then make the same
+chunks, whoever holds them. A rank's owners of what it needs then include ranks that differ from it only along axes
+with another role: these axes are the group, and no message leaves it.
 
-Within a group, S is a source box, T a target box, and every element has R_S owners and R_T readers:
+S is a source box, T a target box. Since the axes on a dim cut it into disjoint chunks, every element has the same
+number of owners, R_S, and of readers, R_T, also where sizes do not divide:
 
 ```text
-received(r) = |T| - |T(r) ∩ S(r)|
-sent(o)     = (R_T·|S| - sum over owners r of S(o) of |T(r) ∩ S(r)|) / R_S
+received(r) = |T(r)| - |T(r) ∩ S(r)|
+sent(o)     = (R_T·|S(o)| - sum over owners r of S(o) of |T(r) ∩ S(r)|) / R_S
 ```
 
 since the readers of a box that own it already need nothing, and the owners share the rest equally.
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -30,7 +29,6 @@ from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 
 Array = npt.NDArray[np.int64]
-Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,49 +49,31 @@ class Demand:
     pieces: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
-    """One message of an exchange, between positions in its group.
-
-    Parameters
-    ----------
-    source, target
-        The box that it is cut from, in local indices of the sender and of the receiver.
-    start, stop
-        The part of that box that is sent, as a range of its elements in row-major order.
-    """
-
-    sender: int
-    receiver: int
-    source: Box
-    target: Box
-    start: int
-    stop: int
-
-
-def moved_axes(source: Layout, target: Layout, mesh: DeviceMesh) -> Axes:
+def moved_axes(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Axes:
     """Return the axes that have another role in `target` than in `source`, in mesh order."""
-    before, after = _roles(source, mesh), _roles(target, mesh)
+    before, after = _roles(source, shape, mesh), _roles(target, shape, mesh)
     return tuple(axis for axis in mesh.names if before.get(axis) != after.get(axis))
 
 
 @lru_cache(maxsize=1 << 16)
 def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Demand:
-    """Return what the busiest rank moves, exactly; both layouts must divide the shape evenly."""
-    axes = moved_axes(source, target, mesh)
+    """Return what the busiest rank moves, exactly, for layouts with the same partial axes."""
+    axes = _varying(source, target, shape, mesh)
     grid = tuple(mesh.size(axis) for axis in axes)
-    shares, holds = source.local_shape(shape, mesh), target.local_shape(shape, mesh)
-    overlap, from_boxes, to_boxes = (np.ones((1,) * len(axes), np.int64) for _ in range(3))
-    for dim, (held, wanted) in enumerate(zip(shares, holds, strict=True)):
-        if source.dims[dim] == target.dims[dim]:
-            overlap = overlap * held
+    held, wanted, overlap, from_boxes, to_boxes = (np.ones((1,) * len(axes), np.int64) for _ in range(5))
+    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
+        begin, end = bounds(size, before, mesh, axes)
+        held = held * (end - begin)
+        if before == after:
+            present = (end > begin).astype(np.int64)
+            wanted, overlap = wanted * (end - begin), overlap * (end - begin)
+            from_boxes, to_boxes = from_boxes * present, to_boxes * present
             continue
-        begin = _starts(source.dims[dim], shape[dim], mesh, axes)
-        start = _starts(target.dims[dim], shape[dim], mesh, axes)
-        common = np.minimum(begin + held, start + wanted) - np.maximum(begin, start)
-        overlap = overlap * np.maximum(common, 0)
-        from_boxes = from_boxes * _touched(start, wanted, held)
-        to_boxes = to_boxes * _touched(begin, held, wanted)
+        start, stop = bounds(size, after, mesh, axes)
+        wanted = wanted * (stop - start)
+        overlap = overlap * np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0)
+        from_boxes = from_boxes * _touched(start, stop, edges(size, before, mesh))
+        to_boxes = to_boxes * _touched(begin, end, edges(size, after, mesh))
     overlap = np.broadcast_to(overlap, grid)
     kept = overlap > 0
     owners = tuple(i for i, axis in enumerate(axes) if axis not in source.sharded)
@@ -103,108 +83,92 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
     to_self = kept.sum(axis=owners, keepdims=True)
     messages = -((to_self - reader_count * to_boxes) // owner_count)
     return Demand(
-        received=prod(holds) - int(overlap.min()),
-        sent=(reader_count * prod(shares) - int(unsent.min())) / owner_count,
+        received=int((wanted - overlap).max()),
+        sent=int((reader_count * held - unsent).max()) / owner_count,
         pieces=int(max((from_boxes - kept).max(), messages.max())),
     )
 
 
-def transfers(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Transfer, ...]:
-    """Return the messages of one group; they are the same in each.
-
-    The demand for the part of a box that some ranks want is laid on a line, reader after reader,
-    and cut into equal lengths, one for each owner.
-    """
-    axes = moved_axes(source, target, mesh)
-    held = _readers(source, shape, mesh, axes)
-    wanted = _readers(target, shape, mesh, axes)
-    messages: list[Transfer] = []
-    for (box, owners), (want, readers) in product(held.items(), wanted.items()):
-        piece = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, want, strict=True))
-        size = prod(max(stop - start, 0) for start, stop in piece)
-        needy = [rank for rank in readers if rank not in owners]
-        for i, owner in enumerate(owners):
-            begin = i * size * len(needy) // len(owners)
-            end = (i + 1) * size * len(needy) // len(owners)
-            while begin < end:
-                reader, offset = divmod(begin, size)
-                stop = min(size, offset + end - begin)
-                messages.append(
-                    Transfer(
-                        sender=owner,
-                        receiver=needy[reader],
-                        source=_relative(piece, box),
-                        target=_relative(piece, want),
-                        start=offset,
-                        stop=stop,
-                    )
-                )
-                begin += stop - offset
-    return tuple(messages)
-
-
-def kept_box(
-    source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh, position: int
-) -> tuple[Box, Box] | None:
-    """Return the box that a rank keeps, in local indices before and after; None if there is none."""
-    axes = moved_axes(source, target, mesh)
-    box, want = (_box(layout, shape, mesh, axes, position) for layout in (source, target))
-    piece = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, want, strict=True))
-    if any(start >= stop for start, stop in piece):
-        return None
-    return _relative(piece, box), _relative(piece, want)
-
-
-def _roles(layout: Layout, mesh: DeviceMesh) -> dict[str, tuple[int, int]]:
-    roles = {axis: (-1, 0) for axis in layout.partial if mesh.size(axis) > 1}
-    for dim, axes in enumerate(layout.dims):
-        before = 1
-        for axis in axes:
-            if mesh.size(axis) > 1:
-                roles[axis] = (dim, before)
-                before *= mesh.size(axis)
-    return roles
+def elements(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Array:
+    """Return how many elements every rank holds, as an array over the axes of the mesh."""
+    held = np.ones((1,) * len(mesh.names), np.int64)
+    for size, dim in zip(shape, layout.dims, strict=True):
+        begin, end = bounds(size, dim, mesh, mesh.names)
+        held = held * (end - begin)
+    return held
 
 
 @lru_cache(maxsize=1 << 12)
-def _starts(dim: Axes, size: int, mesh: DeviceMesh, axes: Axes) -> Array:
-    """Return where the box of each rank of the group begins on a dim; other axes stand at 0."""
-    starts = np.zeros((1,) * len(axes), np.int64)
-    stride = size
+def bounds(size: int, dim: Axes, mesh: DeviceMesh, axes: Axes) -> tuple[Array, Array]:
+    """Return where the chunk of each rank begins and ends on a dim of global `size`.
+
+    Parameters
+    ----------
+    dim
+        The axes that cut it.
+    axes
+        Axes of the grid of ranks, a dim of the result each, of length 1 where the axis makes no difference; other
+        axes stand at 0.
+    """
+    begin, end = np.zeros((1,) * len(axes), np.int64), np.full((1,) * len(axes), size, np.int64)
     for axis in dim:
-        stride //= mesh.size(axis)
+        count = mesh.size(axis)
+        length = -(-(end - begin) // count)
         if axis in axes:
             place = [1] * len(axes)
-            place[axes.index(axis)] = mesh.size(axis)
-            starts = starts + (np.arange(mesh.size(axis)) * stride).reshape(place)
-    starts.flags.writeable = False
-    return starts
+            place[axes.index(axis)] = count
+            begin = np.minimum(begin + np.arange(count).reshape(place) * length, end)
+        end = np.minimum(begin + length, end)
+    begin, end = np.asarray(begin), np.asarray(end)  # numpy gives scalars where the grid has no axis
+    begin.flags.writeable = end.flags.writeable = False
+    return begin, end
 
 
-def _touched(start: Array, length: int, block: int) -> Array:
-    """Return how many blocks of size `block` each interval of this length touches."""
-    if length == 0 or block == 0:
-        return np.zeros_like(start)
-    return (start + length - 1) // block - start // block + 1
+def edges(size: int, dim: Axes, mesh: DeviceMesh) -> Array:
+    """Return where the chunks of a dim begin that are not empty, in ascending order."""
+    return _edges(size, tuple(mesh.size(axis) for axis in dim if mesh.size(axis) > 1))
 
 
-def _box(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, axes: Axes, position: int) -> Box:
-    box = []
-    local = layout.local_shape(shape, mesh)
-    grid = tuple(mesh.size(axis) for axis in axes)
-    for dim, length in enumerate(local):
-        starts = np.broadcast_to(_starts(layout.dims[dim], shape[dim], mesh, axes), grid)
-        start = int(starts.reshape(-1)[position])
-        box.append((start, start + length))
-    return tuple(box)
+@lru_cache(maxsize=1 << 12)
+def _edges(size: int, counts: tuple[int, ...]) -> Array:
+    if size % prod(counts) == 0:
+        return np.arange(0, size, size // prod(counts) or 1)
+    mesh = DeviceMesh(tuple((f"axis{i}", count) for i, count in enumerate(counts)))
+    begin, end = np.broadcast_arrays(*bounds(size, mesh.names, mesh, mesh.names))
+    return np.sort(begin[begin < end])
 
 
-def _readers(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, axes: Axes) -> dict[Box, list[int]]:
-    found: dict[Box, list[int]] = {}
-    for position in range(mesh.size_of(axes)):
-        found.setdefault(_box(layout, shape, mesh, axes, position), []).append(position)
-    return found
+def _touched(start: Array, stop: Array, edge: Array) -> Array:
+    """Return how many of the chunks that begin at `edge` each interval touches."""
+    count: Array = np.searchsorted(edge, stop, "left") - np.searchsorted(edge, start, "right") + 1
+    return np.where(start < stop, count, 0)
 
 
-def _relative(piece: Box, box: Box) -> Box:
-    return tuple((start - begin, stop - begin) for (start, stop), (begin, _) in zip(piece, box, strict=True))
+def _varying(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Axes:
+    """Return the axes along which ranks differ in what they move: the group, and all that cut a dim unevenly."""
+    varying = set(moved_axes(source, target, shape, mesh))
+    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
+        if size % mesh.size_of(before) or size % mesh.size_of(after):
+            varying.update(before, after)
+    return tuple(axis for axis in mesh.names if axis in varying)
+
+
+def _roles(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> dict[str, object]:
+    """Return what every axis does: the dim that it cuts, and a key of the chunks that the axes before it made.
+
+    As long as sizes divide, chunks are as many equal parts, however they came about; from there on they depend on how
+    the axes follow each other.
+    """
+    roles: dict[str, object] = {axis: () for axis in layout.partial if mesh.size(axis) > 1}
+    for dim, axes in enumerate(layout.dims):
+        parts: int = 1
+        further: tuple[int, ...] = ()
+        for axis in axes:
+            count = mesh.size(axis)
+            if count > 1:
+                roles[axis] = (dim, parts, further)
+                if not further and shape[dim] % (parts * count) == 0:
+                    parts *= count
+                else:
+                    further = (*further, count)
+    return roles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.collective import Part, further
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
@@ -83,4 +84,97 @@ def sums(kind: str, layout: Layout) -> None:
             "collective.not-sum",
             f"{kind} on {layout}: only partial sums allow it, these are partial {layout.reduce}.",
             f"All-reduce over {'·'.join(layout.partial)} first.",
+        )
+
+
+def moved(kind: str, layout: Layout, mesh: DeviceMesh, target: Layout | None) -> Layout:
+    """Check that there is a target, another layout of the same tensor, with the same partial results; return it."""
+    if target is None:
+        raise LayoutError("collective.no-target", f"{kind} on {layout} names no target.", "Give a layout.")
+    same_rank(kind, layout, target)
+    _same_partial(kind, layout, target)
+    if layout.normal(mesh) == target.normal(mesh):
+        raise LayoutError(
+            "collective.no-axes", f"{kind} from {layout} to {target} has nothing to move.", "Leave it out."
+        )
+    return target
+
+
+def same_rank(kind: str, layout: Layout, target: Layout) -> None:
+    """Check that both are layouts of tensors with as many dims."""
+    if len(target.dims) != len(layout.dims):
+        raise LayoutError(
+            "layout.rank-mismatch",
+            f"{kind} from {layout} to {target}: {len(layout.dims)} dims and {len(target.dims)}.",
+            "Give layouts of the same tensor.",
+        )
+
+
+def gathered(kind: str, layout: Layout, target: Layout) -> Layout:
+    """Check that several dims lose axes on their minor side and nothing else changes; return the target."""
+    same_rank(kind, layout, target)
+    _several(kind, layout, target, further(target, layout), ())
+    _same_partial(kind, layout, target)
+    return target
+
+
+def scattered(kind: str, layout: Layout, target: Layout) -> Layout:
+    """Check that several dims gain the partial axes that go, and nothing else changes; return the target."""
+    same_rank(kind, layout, target)
+    given = further(layout, target)
+    _several(kind, layout, target, given, ())
+    reduced = partial(kind, layout, axes_of(given))
+    _same_partial(kind, reduced, target)
+    return target
+
+
+def regrouped(kind: str, layout: Layout, target: Layout) -> Layout:
+    """Check that some dims lose axes on their minor side, which others gain, and nothing else changes; return it.
+
+    One dim that gives its axes to one other in the same order is named by dims instead.
+    """
+    same_rank(kind, layout, target)
+    taken, given = further(target, layout), further(layout, target)
+    if set(axes_of(taken)) != set(axes_of(given)):
+        raise LayoutError(
+            "collective.axes-kept",
+            f"{kind} from {layout} to {target}: dims lose {'·'.join(axes_of(taken)) or 'no axis'} and gain "
+            f"{'·'.join(axes_of(given)) or 'none'}.",
+            "Give all axes that are taken to other dims.",
+        )
+    _several(kind, layout, target, taken, given)
+    _same_partial(kind, layout, target)
+    return target
+
+
+def axes_of(parts: tuple[Part, ...]) -> Axes:
+    """Return the axes of several dims, those of the first one major."""
+    return tuple(axis for _, axes in parts for axis in axes)
+
+
+def _several(kind: str, layout: Layout, target: Layout, parts: tuple[Part, ...], others: tuple[Part, ...]) -> None:
+    dims = {dim for dim, _ in (*parts, *others)}
+    changed = [dim for dim, (a, b) in enumerate(zip(layout.dims, target.dims, strict=True)) if a != b]
+    wrong = [dim for dim in changed if dim not in dims]
+    if wrong or not parts:
+        raise LayoutError(
+            "collective.dims",
+            f"{kind} can't lead from {layout} to {target}"
+            + (f": dim {wrong[0]} changes otherwise than on its minor side." if wrong else "."),
+            "Name a target that it leads to, or use an exchange.",
+        )
+    if len(parts) == 1 and (not others or [axes for _, axes in others] == [parts[0][1]]):
+        raise LayoutError(
+            "collective.one-dim",
+            f"{kind} from {layout} to {target} takes {'·'.join(parts[0][1])} on one dim only.",
+            f"Name dim {parts[0][0]} and {'·'.join(parts[0][1])} instead of the target.",
+        )
+
+
+def _same_partial(kind: str, layout: Layout, target: Layout) -> None:
+    if (layout.partial, layout.reduce) != (target.partial, target.reduce):
+        raise LayoutError(
+            "collective.partial-changed",
+            f"{kind} from {layout} to {target} can't reduce or make partial results.",
+            "Reduce them before it, or make them after it.",
         )

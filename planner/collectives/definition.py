@@ -5,17 +5,21 @@ A collective is a *checked function* layout → layout, with what it moves and i
 ```text
 apply(layout, call)        → the layout after it, or an error with code `collective.*`
 step(layout, shape, mesh)  → the same as a `Step` with local shapes
-received, sent, rounds     → what a rank of the group moves, in elements and in ring rounds
+received, sent, rounds     → what the busiest rank moves, in elements and in messages
+staging                    → elements that it packs or receives into, beside input and output
 run(step, world, mesh)     → the arrays that the ranks hold after it
 ```
 
-`run` takes nothing from `apply`: tests hold one against the other.
+`run` takes nothing from `apply`: tests hold one against the other. Sizes need not divide, and parts may be empty; what
+is moved is exact. Where both layouts are even, what a step moves depends on its kind, axes and local sizes alone,
+except for an exchange and a permute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
@@ -34,14 +38,17 @@ class Call:
 
     Parameters
     ----------
+    shape
+        Global shape of the tensor.
     axes
         Mesh axes of its group, the first one major.
     dim, to_dim
-        Tensor dims as in `Step`; -1 if it has none.
+        Tensor dims as in `Step`; -1 if it has none or several.
     target
-        The layout that an exchange leads to; None for the others, whose target follows.
+        The layout that it leads to, for an exchange, a permute, and a step on several dims; for the others it follows.
     """
 
+    shape: tuple[int, ...]
     axes: Axes = ()
     dim: int = -1
     to_dim: int = -1
@@ -67,6 +74,8 @@ class CollectiveDef:
         Elements that the busiest rank receives and sends.
     rounds
         Messages that the busiest rank waits for one after the other.
+    staging
+        Elements of the buffers that the busiest rank packs into and receives into, beside its input and output.
     run
         Step, the array of every rank, mesh → the array of every rank after it.
     """
@@ -80,6 +89,7 @@ class CollectiveDef:
     received: Callable[[Step, DeviceMesh], float]
     sent: Callable[[Step, DeviceMesh], float]
     rounds: Callable[[Step, DeviceMesh], int]
+    staging: Callable[[Step, DeviceMesh], int]
     run: Callable[[Step, World, DeviceMesh], World]
 
     def step(
@@ -98,14 +108,11 @@ class CollectiveDef:
         Raises
         ------
         LayoutError
-            `collective.*` where it is not applicable, `layout.uneven-unsupported` where its target
-            does not divide the shape.
+            `collective.*` where it is not applicable, `layout.rank-mismatch`.
         """
-        call = Call(axes=axes, dim=dim, to_dim=to_dim, target=target)
+        call = Call(shape=shape, axes=axes, dim=dim, to_dim=to_dim, target=target)
         after = self.apply(layout, mesh, call)
         group = self.group(layout, mesh, call)
-        layout.require_even(shape, mesh)
-        after.require_even(shape, mesh)
         return Step(
             kind=self.name,
             axes=group,
@@ -121,7 +128,7 @@ class CollectiveDef:
 
     def follow(self, layout: Layout, step: Step, mesh: DeviceMesh) -> Layout:
         """Return the layout after `step` on `layout`, by `apply`: folding it checks a sequence."""
-        call = Call(axes=step.axes, dim=step.dim, to_dim=step.to_dim, target=step.target)
+        call = Call(shape=step.shape, axes=step.axes, dim=step.dim, to_dim=step.to_dim, target=step.target)
         return self.apply(layout, mesh, call)
 
     def received_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
@@ -134,22 +141,30 @@ class CollectiveDef:
 
 
 def named_axes(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    """Return the axes that the call names: the group of every collective but the exchange."""
+    """Return the axes that the call names: the group of every collective on one dim."""
     return call.axes
 
 
-def groups(mesh: DeviceMesh, axes: Axes) -> Iterator[tuple[int, ...]]:
-    """Yield every group of ranks that differ along `axes` only, each with the first axis major."""
-    for rank in range(mesh.device_count):
-        if mesh.index(rank, axes) == 0:
-            yield mesh.group(axes, rank)
+def groups(mesh: DeviceMesh, axes: Axes) -> tuple[tuple[int, ...], ...]:
+    """Return every group of ranks that differ along `axes` only, each with the first axis major."""
+    return _groups(mesh, axes)
+
+
+def even(step: Step, mesh: DeviceMesh) -> bool:
+    """Return whether all ranks hold parts of one shape, before and after the step."""
+    return step.source.even(step.shape, mesh) and step.target.even(step.shape, mesh)
 
 
 def nothing(step: Step, mesh: DeviceMesh) -> int:
-    """Return 0: what a local step moves."""
+    """Return 0: what a local step moves, and what it stages."""
     return 0
 
 
 def ring_rounds(step: Step, mesh: DeviceMesh) -> int:
     """Return the rounds in which a ring passes every part once."""
     return step.group_size - 1
+
+
+@lru_cache(maxsize=1 << 10)
+def _groups(mesh: DeviceMesh, axes: Axes) -> tuple[tuple[int, ...], ...]:
+    return tuple(mesh.group(axes, rank) for rank in range(mesh.device_count) if mesh.index(rank, axes) == 0)

@@ -11,7 +11,7 @@ from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from . import checks
-from .definition import Call, CollectiveDef, World, named_axes, nothing
+from .definition import Call, CollectiveDef, World, groups, named_axes, nothing
 
 
 def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
@@ -22,12 +22,13 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
 
 
 def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
-    out = []
-    for rank, array in enumerate(world):
-        padded = np.zeros(step.target_shape, array.dtype)
-        place = np.split(padded, step.group_size, axis=step.dim)[mesh.index(rank, step.axes)]
-        place[...] = array
-        out.append(padded)
+    out = list(world)
+    for group in groups(mesh, step.axes):
+        sizes = [world[rank].shape[step.dim] for rank in group]
+        for position, rank in enumerate(group):
+            around = [(0, 0)] * world[rank].ndim
+            around[step.dim] = (sum(sizes[:position]), sum(sizes[position + 1 :]))
+            out[rank] = np.pad(world[rank], around)
     return out
 
 
@@ -41,5 +42,6 @@ PAD = CollectiveDef(
     received=nothing,
     sent=nothing,
     rounds=nothing,
+    staging=nothing,
     run=_run,
 )

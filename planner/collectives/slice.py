@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from . import checks
 from .definition import Call, CollectiveDef, World, named_axes, nothing
+from .parts import cut
 
 
 def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
@@ -19,9 +18,7 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
 
 
 def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
-    return [
-        np.split(array, step.group_size, axis=step.dim)[mesh.index(rank, step.axes)] for rank, array in enumerate(world)
-    ]
+    return [cut(array, ((step.dim, step.axes),), mesh, rank) for rank, array in enumerate(world)]
 
 
 SLICE = CollectiveDef(
@@ -34,5 +31,6 @@ SLICE = CollectiveDef(
     received=nothing,
     sent=nothing,
     rounds=nothing,
+    staging=nothing,
     run=_run,
 )

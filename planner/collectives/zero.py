@@ -35,5 +35,6 @@ ZERO = CollectiveDef(
     received=nothing,
     sent=nothing,
     rounds=nothing,
+    staging=nothing,
     run=_run,
 )

@@ -9,6 +9,9 @@ from math import prod
 from .layout import Layout
 from .mesh import Axes
 
+Part = tuple[int, Axes]
+"""A tensor dim, and mesh axes on it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -21,7 +24,7 @@ class Step:
     axes
         Mesh axes of its group, the first one major.
     dim
-        Tensor dim that it gathers, scatters, slices or (for all-to-all) takes from; -1 if it has none.
+        Tensor dim that it gathers, scatters, slices or (for all-to-all) takes from; -1 if it has none or several.
     to_dim
         Tensor dim that an all-to-all shards; -1 otherwise.
     source, target
@@ -56,9 +59,28 @@ class Step:
         """Largest number of elements that a rank holds after."""
         return prod(self.target_shape)
 
+    @property
+    def taken(self) -> tuple[Part, ...]:
+        """The dims that lose axes on their minor side and gain none, with these axes."""
+        return further(self.target, self.source)
+
+    @property
+    def given(self) -> tuple[Part, ...]:
+        """The dims that gain axes on their minor side and lose none, with these axes."""
+        return further(self.source, self.target)
+
     def __str__(self) -> str:
         where = "" if self.dim < 0 else f" dim {self.dim}" + (f"→{self.to_dim}" if self.to_dim >= 0 else "")
+        if self.dim < 0 and self.kind not in ("exchange", "permute"):
+            sides = [", ".join(str(dim) for dim, _ in parts) for parts in (self.taken, self.given) if parts]
+            where = f" dims {'→'.join(sides)}" if sides else ""
         return f"{self.kind}{where} over {'·'.join(self.axes)}"
+
+
+def further(layout: Layout, finer: Layout) -> tuple[Part, ...]:
+    """Return the dims on which `finer` has the axes of `layout` and more, with the additional ones."""
+    pairs = enumerate(zip(layout.dims, finer.dims, strict=True))
+    return tuple((dim, b[len(a) :]) for dim, (a, b) in pairs if len(b) > len(a) and b[: len(a)] == a)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A `Layout` gives, per tensor dim, the ordered mesh axes that shard it (major to 
 stored values are partial results that still have to be reduced. An axis in neither is replicated.
 
 Printed `[dp, tp·cp, -] +ep`: dim 0 over dp, dim 1 over tp then cp, dim 2 whole, partial sums over ep. Partial results
-of another reduction are printed `max(ep)`.
+of another reduction are printed `max(ep)`; only sums carry gradients.
 
 Sizes need not divide: what a rank holds then follows nested ceil-chunks (`core.chunk`), and may be empty.
 
@@ -22,7 +22,7 @@ from .chunk import chunk, largest
 from .mesh import Axes, DeviceMesh
 from .scan import point
 
-REDUCE_OPS = ("sum", "max", "min")
+REDUCE_OPS = ("sum", "mean", "max", "min")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ all-reduce, ring    twice the hops and the bytes of the ring (reduce-scatter, th
 all-reduce, switch  inside a node: S/B with B = bandwidth · in_switch_efficiency, hops as the ring
 all-reduce, short   inside a node: setup + 2·⌈log₂n⌉·α₁ + 2·S/B₁, a tree up and down, for buffers where hops count
 all-reduce, tree    setup + 2(m−1)·α₁ + 2·⌈log₂N⌉·α₂ + max(time inside a node, 2(N−1)/N·S/m / B₂)
-pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R·q/r / B₂): all-to-all and exchange, in r messages
-                    a rank (n−1 for all-to-all), of which up to q = min(r, n−m) leave the node
+pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R·q/r / B₂): all-to-all, exchange and permute, in r
+                    messages a rank (n−1 for all-to-all, 1 for permute), of which up to q = min(r, n−m) leave the node;
+                    also all-gather and reduce-scatter of unequal parts, which run so and not as rings
 local               a copy: (bytes read + bytes written) / memory bandwidth
 =================== =====================================================================================
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..collectives import COLLECTIVES
+from ..collectives.definition import even
 from ..collectives.handover import handover_demand
 from ..core.cluster import ClusterSpec, LinkSpec
 from ..core.collective import Redistribution, Step
@@ -77,7 +79,7 @@ def step_seconds(step: Step, dtype_bytes: int, mesh: DeviceMesh, cluster: Cluste
     match step.kind:
         case "all_reduce":
             return all_reduce_seconds(step.source_elements * dtype_bytes, group, cluster)
-        case "all_gather" | "reduce_scatter":
+        case "all_gather" | "reduce_scatter" if even(step, mesh):
             return gather_seconds(received, group, cluster)
         case _:
             moved = max(received, definition.sent_bytes(step, mesh, dtype_bytes))

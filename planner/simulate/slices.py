@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..collectives import World
+from ..collectives.reduction import reduced
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.slices import Ranges, ranges
 
 Array = npt.NDArray[Any]
 MAX_RANKS = 64
-_REDUCE: Mapping[str, np.ufunc] = MappingProxyType({"sum": np.add, "max": np.maximum, "min": np.minimum})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +81,7 @@ def mismatch(world: World, array: Array, layout: Layout, mesh: DeviceMesh) -> st
         expected = array[_index(part)]
         if world[rank].shape != expected.shape:
             return f"rank {rank} holds the shape {world[rank].shape}, not {expected.shape}"
-        total = _REDUCE[layout.reduce].reduce([world[member] for member in mesh.group(layout.partial, rank)])
+        total = reduced([world[member] for member in mesh.group(layout.partial, rank)], layout.reduce)
         if not np.array_equal(total, expected):
             return f"rank {rank} holds other values than its part {part}"
     return ""
@@ -93,16 +91,15 @@ def assemble(world: World, layout: Layout, shape: tuple[int, ...], mesh: DeviceM
     """Return the whole array from what the ranks hold; where several hold the same part, the last one's."""
     whole = np.zeros(shape, world[0].dtype)
     for rank, part in enumerate(slices(layout, shape, mesh)):
-        whole[_index(part)] = _REDUCE[layout.reduce].reduce(
-            [world[member] for member in mesh.group(layout.partial, rank)]
-        )
+        whole[_index(part)] = reduced([world[member] for member in mesh.group(layout.partial, rank)], layout.reduce)
     return whole
 
 
 def _shares(whole: Array, reduce: str, count: int, rng: np.random.Generator) -> list[Array]:
-    if reduce == "sum":
+    if reduce in ("sum", "mean"):
         noise = [rng.integers(-1000, 1000, whole.shape) for _ in range(count - 1)]
-        return [*noise, whole - sum(noise)]
+        # Shares of a mean are multiples of their number, so that the means of some of them are whole numbers too.
+        return [(1 if reduce == "sum" else count) * share for share in [*noise, whole - sum(noise)]]
     away = 1 if reduce == "min" else -1
     holder = rng.integers(0, count, whole.shape)
     return [np.where(holder == i, whole, whole + away * rng.integers(1, 1000, whole.shape)) for i in range(count)]

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from planner.collectives import World
-from planner.collectives.boxes import transfers
+from planner.collectives.messages import senders, transfers
 from planner.core.collective import Step
 from planner.core.mesh import DeviceMesh
 from tests.properties.strategies import shard
@@ -63,54 +63,101 @@ def _ring_reduce(chunks: list[World], group: tuple[int, ...], wire: Wire) -> Wor
 
 
 def _all_gather(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
-    return [np.concatenate(row, axis=step.dim) for row in _ring_gather(held, group, wire)]
+    if step.source.even(step.shape, mesh):
+        rows = _ring_gather(held, group, wire)
+    else:
+        rows = [[x if i == j else wire.carry(i, j, x) for i, x in zip(group, held, strict=True)] for j in group]
+    places = [shard(_index(step), step.source, mesh, rank) for rank in group]
+    return [_assembled(step, mesh, rank, places, row) for rank, row in zip(group, rows, strict=True)]
 
 
 def _reduce_scatter(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
-    return _ring_reduce([np.split(x, len(group), axis=step.dim) for x in held], group, wire)
+    index = _index(step)
+    wanted = [shard(index, step.target, mesh, rank) for rank in group]
+    whole = shard(index, step.source, mesh, group[0])
+    parts = [[x[np.isin(whole, want)].reshape(want.shape) for want in wanted] for x in held]
+    if step.target.even(step.shape, mesh) and step.source.even(step.shape, mesh):
+        return _ring_reduce(parts, group, wire)
+    return [
+        sum(row[j] if i == j else wire.carry(group[i], group[j], row[j]) for i, row in enumerate(parts))
+        for j in range(len(group))
+    ]
 
 
 def _all_reduce(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
     flat = [np.array_split(x.reshape(-1), len(group)) for x in held]
     whole = _ring_gather(_ring_reduce(flat, group, wire), group, wire)
-    return [np.concatenate(row).reshape(step.target_shape) for row in whole]
+    return [np.concatenate(row).reshape(x.shape) for row, x in zip(whole, held, strict=True)]
 
 
 def _all_to_all(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
-    parts = [np.split(x, len(group), axis=step.to_dim) for x in held]
-    return [
-        np.concatenate(
-            [parts[i][j] if i == j else wire.carry(group[i], group[j], parts[i][j]) for i in range(len(group))],
-            axis=step.dim,
-        )
-        for j in range(len(group))
-    ]
+    index = _index(step)
+    names = [shard(index, step.source, mesh, rank) for rank in group]
+    wanted = [shard(index, step.target, mesh, rank) for rank in group]
+    out = []
+    for j, want in enumerate(wanted):
+        row = []
+        for i, (name, x) in enumerate(zip(names, held, strict=True)):
+            piece = x[np.isin(name, want)]
+            row.append(piece if i == j else wire.carry(group[i], group[j], piece))
+        out.append(_assembled(step, mesh, group[j], [name[np.isin(name, want)] for name in names], row))
+    return out
+
+
+def _permute(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
+    found = senders(step.source, step.target, step.shape, mesh)
+    out, serving = [], []
+    for rank in group:
+        want = step.target.shape_of(step.shape, mesh, rank)
+        serving += [] if 0 in want else [found[rank]]
+        if 0 in want:
+            out.append(np.zeros(want, held[0].dtype))
+            continue
+        x = held[group.index(found[rank])]
+        out.append(x if found[rank] == rank else wire.carry(found[rank], rank, x))
+    assert len(set(serving)) == len(serving), "a rank serves two"
+    return out
 
 
 def _exchange(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
-    shape = step.shape
-    index = np.arange(prod(shape)).reshape(shape)
-    names = [shard(index, step.source, mesh, rank) for rank in group]
-    wanted = [shard(index, step.target, mesh, rank) for rank in group]
-    known = [
-        dict(zip(n.reshape(-1).tolist(), x.reshape(-1).tolist(), strict=True)) for n, x in zip(names, held, strict=True)
-    ]
-    got: list[dict[int, float]] = [{} for _ in group]
-    for message in transfers(step.source, step.target, shape, mesh):
+    index = _index(step)
+    names = {rank: shard(index, step.source, mesh, rank) for rank in group}
+    wanted = {rank: shard(index, step.target, mesh, rank) for rank in group}
+    known = {
+        rank: dict(zip(names[rank].reshape(-1).tolist(), x.reshape(-1).tolist(), strict=True))
+        for rank, x in zip(group, held, strict=True)
+    }
+    got: dict[int, dict[int, float]] = {rank: {} for rank in group}
+    for message in transfers(step.source, step.target, step.shape, mesh, group):
         box = tuple(slice(*bounds) for bounds in message.source)
         name = names[message.sender][box].reshape(-1)[message.start : message.stop]
         place = tuple(slice(*bounds) for bounds in message.target)
         there = wanted[message.receiver][place].reshape(-1)[message.start : message.stop]
         np.testing.assert_array_equal(name, there)
-        wire.carry(group[message.sender], group[message.receiver], name)
+        wire.carry(message.sender, message.receiver, name)
         for i in name.tolist():
             assert i not in known[message.receiver], "sent what the receiver holds"
             assert i not in got[message.receiver], "sent twice"
             got[message.receiver][i] = known[message.sender][i]
     return [
-        np.array([{**had, **new}[i] for i in want.reshape(-1).tolist()], held[0].dtype).reshape(want.shape)
-        for had, new, want in zip(known, got, wanted, strict=True)
+        np.array([{**known[rank], **got[rank]}[i] for i in want.reshape(-1).tolist()], held[0].dtype).reshape(
+            want.shape
+        )
+        for rank, want in wanted.items()
     ]
+
+
+def _index(step: Step) -> np.ndarray:
+    """Number the elements of the whole tensor: what a rank holds is known by their numbers."""
+    return np.arange(prod(step.shape)).reshape(step.shape)
+
+
+def _assembled(step: Step, mesh: DeviceMesh, rank: int, places: World, row: World) -> np.ndarray:
+    want = shard(_index(step), step.target, mesh, rank)
+    flat = np.zeros(prod(step.shape), row[0].dtype)
+    for place, x in zip(places, row, strict=True):
+        flat[place.reshape(-1)] = x.reshape(-1)
+    return flat[want]
 
 
 _FAMILIES = {
@@ -118,5 +165,6 @@ _FAMILIES = {
     "all_reduce": _all_reduce,
     "all_to_all": _all_to_all,
     "exchange": _exchange,
+    "permute": _permute,
     "reduce_scatter": _reduce_scatter,
 }

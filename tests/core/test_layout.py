@@ -17,7 +17,7 @@ MESH = DeviceMesh.parse("dp:2,tp:4,ep:1")
 @st.composite
 def some(draw: st.DrawFn) -> tuple[DeviceMesh, Layout]:
     mesh = draw(meshes())
-    return mesh, draw(layouts(mesh, draw(st.integers(0, 4)), reduces=("sum", "max", "min")))
+    return mesh, draw(layouts(mesh, draw(st.integers(0, 4)), reduces=("sum", "mean", "max", "min")))
 
 
 @given(some())
@@ -28,7 +28,17 @@ def test_reading_what_is_printed(made: tuple[DeviceMesh, Layout]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "[-]", "[dp, tp·cp, -]", "[dp, tp·cp, -] +ep", "[-] max(ep)", "[-, -] min(a·b)", "[] +dp·tp"]
+    "text",
+    [
+        "[]",
+        "[-]",
+        "[dp, tp·cp, -]",
+        "[dp, tp·cp, -] +ep",
+        "[-] max(ep)",
+        "[-] mean(ep)",
+        "[-, -] min(a·b)",
+        "[] +dp·tp",
+    ],
 )
 def test_printing_what_is_read(text: str) -> None:
     assert str(Layout.parse(text)) == text
@@ -105,7 +115,7 @@ def test_renaming_follows_a_split(made: tuple[DeviceMesh, Layout], data: st.Data
         ("[dp, dp]", "layout.axis-reused", ["'dp'", "dim 0", "dim 1", "Take 'dp' from dim 1"]),
         ("[dp·dp]", "layout.axis-reused", ["'dp'", "dim 0"]),
         ("[dp] +dp", "layout.axis-reused", ["'dp'", "dim 0", "partial"]),
-        ("[-] prod(dp)", "layout.reduce-op", ["'prod'", "sum, max, min"]),
+        ("[-] prod(dp)", "layout.reduce-op", ["'prod'", "sum, mean, max, min"]),
     ],
 )
 def test_refused_texts(text: str, code: str, said: list[str]) -> None:

@@ -191,3 +191,29 @@ def test_crossing_nodes_never_costs_less(size):
     assert gather_seconds(received, inside, spec) <= gather_seconds(received, halves, spec)
     assert gather_seconds(received, halves, spec) <= gather_seconds(received, single, spec)
     assert all_reduce_seconds(size, inside, spec) <= all_reduce_seconds(size, single, spec)
+
+
+def test_unequal_parts_are_passed_pair_by_pair():
+    # 10 rows over 4 ranks of a node are 3,3,3,1: who has 1 receives 9, who has 3 sends them three times.
+    mesh = DeviceMesh.of({"tp": 4})
+    step = COLLECTIVES["all_gather"].step(Layout.parse("[tp, -]"), (10, 10**6), mesh, axes=("tp",), dim=0)
+    assert step_seconds(step, 1, mesh, ROUND) == pytest.approx(3 * US + 9e6 / 100e9)
+    step = COLLECTIVES["reduce_scatter"].step(Layout.parse("[-, -] +tp"), (10, 10**6), mesh, axes=("tp",), dim=0)
+    assert step_seconds(step, 1, mesh, ROUND) == pytest.approx(3 * US + 9e6 / 100e9)
+
+
+def test_a_permute_is_one_message():
+    mesh = DeviceMesh.of({"dp": 2, "tp": 4})
+    target = Layout.parse("[tp·dp]")
+    step = COLLECTIVES["permute"].step(Layout.parse("[dp·tp]"), (8 * 10**6,), mesh, target=target)
+    assert step_seconds(step, 1, mesh, ROUND) == pytest.approx(10 * US + 1e6 / 10e9)
+    near = DeviceMesh.of({"a": 2, "b": 2})
+    step = COLLECTIVES["permute"].step(Layout.parse("[a·b]"), (4 * 10**6,), near, target=Layout.parse("[b·a]"))
+    assert step_seconds(step, 1, near, ROUND) == pytest.approx(1 * US + 1e6 / 100e9)
+
+
+def test_several_dims_are_gathered_as_one():
+    mesh = DeviceMesh.of({"dp": 2, "tp": 4})
+    both = COLLECTIVES["all_gather"].step(Layout.parse("[dp, tp]"), (8, 8), mesh, target=Layout.parse("[-, -]"))
+    one = COLLECTIVES["all_gather"].step(Layout.parse("[dp·tp, -]"), (8, 8), mesh, axes=("dp", "tp"), dim=0)
+    assert step_seconds(both, 4, mesh, ROUND) == step_seconds(one, 4, mesh, ROUND)

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A tensor on a mesh with two layouts that divide it; `seed` makes its values."""
+    """A tensor on a mesh with two layouts, which divide it unless it is uneven; `seed` makes its values."""
 
     mesh: DeviceMesh
     shape: tuple[int, ...]
@@ -61,24 +61,27 @@ def cases(
     max_size: int = 4,
     max_rank: int = 3,
     reduces: tuple[str, ...] = ("sum",),
+    even: bool = True,
 ) -> Case:
     mesh = draw(meshes(max_axes, max_size))
     rank = draw(st.integers(0 if partial else 1, max_rank))
     source = draw(layouts(mesh, rank, partial=partial, reduces=reduces))
     target = draw(layouts(mesh, rank, partial=partial and source.reduce == "sum"))
     shape = tuple(
-        lcm(mesh.size_of(a), mesh.size_of(b)) * draw(st.integers(1, 2))
+        lcm(mesh.size_of(a), mesh.size_of(b)) * draw(st.integers(1, 2)) if even else draw(st.integers(1, 14))
         for a, b in zip(source.dims, target.dims, strict=True)
     )
     return Case(mesh, shape, source, target, draw(st.integers(0, 2**16)))
 
 
 def shard(array: Array, layout: Layout, mesh: DeviceMesh, rank: int) -> Array:
-    """Return the part that `rank` holds, by splitting every dim axis after axis."""
+    """Return the part that `rank` holds, by cutting every dim axis after axis into chunks of a size, rounded up."""
     coordinates = mesh.coordinates(rank)
     for dim, axes in enumerate(layout.dims):
         for axis in axes:
-            array = np.split(array, mesh.size(axis), axis=dim)[coordinates[axis]]
+            length = -(-array.shape[dim] // mesh.size(axis))
+            begin = coordinates[axis] * length
+            array = array[(slice(None),) * dim + (slice(begin, begin + length),)]
     return array
 
 
@@ -96,9 +99,10 @@ def pieces(array: Array, layout: Layout, mesh: DeviceMesh, rng: np.random.Genera
 
 def assert_holds(world: World, array: Array, layout: Layout, mesh: DeviceMesh) -> None:
     """Check, on every rank, that its array is the layout's part of the tensor."""
-    reduce = {"sum": np.add, "max": np.maximum, "min": np.minimum}[layout.reduce]
+    reduce = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum}[layout.reduce]
+    summands = mesh.size_of(layout.partial) if layout.reduce == "mean" else 1
     for rank, held in enumerate(world):
         expected = shard(array, layout, mesh, rank)
         assert held.shape == expected.shape, f"rank {rank}"
         total = reduce.reduce([world[member] for member in mesh.group(layout.partial, rank)])
-        np.testing.assert_array_equal(total, expected, err_msg=f"rank {rank}")
+        np.testing.assert_array_equal(total, summands * expected, err_msg=f"rank {rank}")

@@ -67,7 +67,7 @@ def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh:
             steps.append(COLLECTIVES[kind].step(layout, shape, mesh, **arguments))  # type: ignore[arg-type]
         except LayoutError:
             continue
-    return steps
+    return [step for step in steps if _divides(step.target, shape, mesh)]
 
 
 def graph(nodes: list[Layout], shape: tuple[int, ...], mesh: DeviceMesh, price: Price) -> Edges:

@@ -159,7 +159,7 @@ def test_read(text: str, layout: str) -> None:
          "The placements are Partial by several reductions: sum over dp, max over tp. "
          "Reduce all but one of them first."),
         ("Partial(product), Replicate()", "layout.reduce-op",
-         "'product' is not a reduction. Use one of sum, max, min."),
+         "'product' is not a reduction. Use one of sum, mean, max, min."),
         ("Shard(0)[1], Shard(0)[1]", "surface.placement-order",
          "Dim 0 is sharded by dp Shard(0)[1], tp Shard(0)[1]; the positions have to be 0 to 1, each once. "
          "Give every Shard of the dim its position, as in Shard(0)[1], Shard(0)[0]."),

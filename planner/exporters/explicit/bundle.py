@@ -79,7 +79,7 @@ def _imports(text: str) -> str:
     if "ops." in text:
         lines.append("from parallel import operators as ops")
     lines.append("from parallel.mesh import Mesh")
-    for module in ("exchange", "parameters", "reshard", "steps"):
+    for module in ("exchange", "parameters", "reshard", "steps", "uneven"):
         used = [name for name in _public(module) if f"{name}(" in text]
         if used:
             lines.append(f"from parallel.{module} import {', '.join(used)}")

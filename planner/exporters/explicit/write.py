@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
-from ...core.collective import Redistribution, Step
+from ...core.collective import Redistribution
 from ...core.symbol import evaluate
 from ...core.tensor import nbytes
 from ...core.units import format_bytes
@@ -17,6 +17,7 @@ from ...ops import OPS, Local
 from .classes import Body, Call, uses
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+from .steps import calls
 from .wrap import assignment, wrapped
 
 _WIDTH = 112
@@ -161,6 +162,9 @@ class Writer:
             sizes=sizes, start=start,
         )  # fmt: skip
 
+    def _steps(self, moved: Redistribution) -> str:
+        return calls(moved, self.training.assignment.mesh)
+
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
         formed = groups(fanout)
@@ -172,16 +176,16 @@ class Writer:
         if len(formed) == 1:
             call, forward = "reshard", steps[formed[0].readers[0]]
             if forward.steps:
-                arguments.append(f"forward=[{_steps(forward)}]")
+                arguments.append(f"forward=[{self._steps(forward)}]")
             if fanout.backward and fanout.backward[0].redistribution.steps:
-                arguments.append(f"backward=[{_steps(fanout.backward[0].redistribution)}]")
+                arguments.append(f"backward=[{self._steps(fanout.backward[0].redistribution)}]")
         else:
             call = "fan_out"
-            arguments.append(f"forward=[{', '.join(f'[{_steps(steps[g.readers[0]])}]' for g in formed)}]")
+            arguments.append(f"forward=[{', '.join(f'[{self._steps(steps[g.readers[0]])}]' for g in formed)}]")
             back = []
             for delivery in fanout.backward:
                 members = tuple(i for i, g in enumerate(formed) if not set(g.readers).isdisjoint(delivery.readers))
-                back.append(f"([{_steps(delivery.redistribution)}], {members})")
+                back.append(f"([{self._steps(delivery.redistribution)}], {members})")
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
@@ -220,25 +224,6 @@ def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool
     yield f"for layer in {layers}:"
     inner = assignment(targets, f"layer({', '.join([*targets, *arguments[len(targets) :]])})", _WIDTH - 4)
     yield from (f"    {line}" for line in inner)
-
-
-def _steps(moved: Redistribution) -> str:
-    return ", ".join(_step(step, moved.shape) for step in moved.steps)
-
-
-def _step(step: Step, shape: tuple[int, ...]) -> str:
-    """Return a step as a call of the class that is named after its kind."""
-    name = "".join(word.title() for word in step.kind.split("_"))
-    arguments = []
-    if step.kind == "exchange":
-        arguments += [f'source="{step.source}"', f'target="{step.target}"', f"shape={shape}"]
-    else:
-        arguments += [f"{k}={v}" for k, v in (("dim", step.dim), ("to_dim", step.to_dim)) if v >= 0]
-    axes = ", ".join(f'"{axis}"' for axis in step.axes)
-    arguments.append(f"axes=({axes}{',' if len(step.axes) == 1 else ''})")
-    if step.kind == "all_reduce" and step.source.reduce != "sum":
-        arguments.append(f'op="{step.source.reduce}"')
-    return f"{name}({', '.join(arguments)})"
 
 
 def _returned(answer: str) -> list[str]:

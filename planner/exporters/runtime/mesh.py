@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from itertools import product
 from math import prod
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 Axes = tuple[str, ...]
+Found = TypeVar("Found")
 
 
 class Mesh:
@@ -37,6 +40,7 @@ class Mesh:
         self.device = torch.device(device)
         self.log: list[tuple[str, Axes, int, int]] | None = None
         self._groups: dict[Axes, dist.ProcessGroup] = {}
+        self._found: dict[object, Any] = {}
 
     def size(self, *axes: str) -> int:
         """Return the number of ranks along several axes."""
@@ -54,6 +58,27 @@ class Mesh:
         for axis in axes:
             position = position * self.sizes[axis] + self.coordinate(axis, rank)
         return position
+
+    def chunk(self, size: int, *axes: str, rank: int | None = None) -> tuple[int, int]:
+        """Return `start, stop` of the indices that this rank, or another, holds of a dim of global `size`.
+
+        Each axis in turn cuts what is left into chunks of one length, rounded up; the last may be shorter or empty.
+        """
+        start, stop = 0, size
+        for axis in axes:
+            length = -(-(stop - start) // self.sizes[axis])
+            start = min(start + self.coordinate(axis, rank) * length, stop)
+            stop = min(start + length, stop)
+        return start, stop
+
+    def start(self, size: int, *axes: str) -> int:
+        """Return the first index that this rank holds of a dim of global `size`."""
+        return self.chunk(size, *axes)[0]
+
+    def length(self, size: int, *axes: str) -> int:
+        """Return how many indices this rank holds of a dim of global `size`."""
+        start, stop = self.chunk(size, *axes)
+        return stop - start
 
     def ranks(self, axes: Axes) -> list[int]:
         """Return the ranks of this rank's group over `axes`, by their position along `axes`."""
@@ -81,6 +106,13 @@ class Mesh:
         members = self.ranks(axes)
         places = [sorted(members).index(rank) for rank in members]
         return None if places == sorted(places) else places
+
+    def once(self, key: Hashable, find: Callable[[Mesh], Found]) -> Found:
+        """Return what `find` finds for this mesh, looked for once for each key."""
+        if key not in self._found:
+            self._found[key] = find(self)
+        found: Found = self._found[key]
+        return found
 
     def close(self) -> None:
         """Destroy the process groups that this mesh made."""
