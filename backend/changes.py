@@ -48,7 +48,10 @@ def _apply(plan: Plan, change: Change) -> Plan:
         case KeepChange():
             return plan.keep(change.target, change.axis, change.carriers)
         case ParameterChange():
-            return plan.store(change.target, axes=change.axes, layout=change.layout, regather=change.regather)
+            return plan.store(
+                change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
+                deferred=change.deferred,
+            )  # fmt: skip
         case PresetChange():
             return plan.preset(change.name, **change.axes)
         case MeshChange():

@@ -15,6 +15,8 @@ MAX_CONFIG = 1 << 20
 MAX_AXES = 6
 MAX_MOVED_AXES = 5
 MAX_DEVICES = 1 << 17
+MAX_DIMS = 8
+MAX_SIZE = 1 << 48
 # Between two meshes, who holds what is compared rank by rank.
 MAX_CROSSED = 1 << 10
 JSON = JsonBounds(error=PlannerError, prefix="http", max_bytes=MAX_BODY, max_depth=32)
@@ -37,6 +39,25 @@ def check_mesh(mesh: DeviceMesh) -> DeviceMesh:
             subject="mesh",
         )
     return mesh
+
+
+def check_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape if it is within the limits.
+
+    Raises
+    ------
+    LayoutError
+        `http.shape-too-large`.
+    """
+    if len(shape) > MAX_DIMS or max(shape, default=1) > MAX_SIZE:
+        raise LayoutError(
+            "http.shape-too-large",
+            f"The shape has {len(shape)} dims, the largest of {max(shape):,}; the server takes at most {MAX_DIMS} "
+            f"dims of {MAX_SIZE:,}.",
+            "Use a smaller one, or call planner from Python.",
+            subject="shape",
+        )
+    return shape
 
 
 def check_moved(source: Layout, target: Layout, mesh: DeviceMesh) -> None:

@@ -36,7 +36,8 @@ from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
 from .cost import leg_seconds, node_seconds, step_seconds
 from .document import read, write
-from .drawing import draw, node_choices
+from .drawing import Moved, draw, node_choices
+from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
 from .exporters import EXPORTERS
@@ -51,8 +52,8 @@ from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "open_plan",
-    "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
+    "PLANNERS", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
+    "open_plan", "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -105,6 +106,11 @@ def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> 
         return choices(n.rule, strategy, sizes, mesh, n.name)
 
     return node_choices(training or train(plan), node, at)
+
+
+def moved(plan: Plan, edge: str, badge: int, training: TrainingGraph | None = None) -> Moved:
+    """Return the redistribution that a badge of the plan's view is a step of, by the edge's id and its position."""
+    return moved_at(training or train(plan), precision_named(plan.decisions.precision), edge, badge)
 
 
 def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> dict[str, str]:

@@ -6,23 +6,22 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
-from ..collectives import COLLECTIVES
-from ..collectives.handover import handover_demand
+from ..collectives.handover import leg_received
 from ..compose import cross
-from ..core.crossing import VIEW, Crossing, Holding, Leg
+from ..core.crossing import Crossing, Holding, Leg
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.tensor import DTYPE_BYTES
 from ..core.units import format_bytes, format_seconds
 from ..cost import leg_seconds
+from ..drawing import leg_reason
 from ..hardware import cluster as cluster_named
 from ..hardware import cluster_name
 from ..redistribution import crossing_bound, mindspore_operators
 from ..simulate import slice_map
-from ..surfaces import read_holding
-from . import syntax
+from ..surfaces import read_holding, read_shape
 from .door import heading
-from .redistribution import StateAnswer, hold_count
+from .redistribution import StateAnswer
 from .slices_text import slices_text
 from .table import columns
 
@@ -85,10 +84,10 @@ def crossing_answer(
     PlannerError
         Whatever is wrong with a layout, a mesh, a shape, the element type, the cluster or the planner.
     """
-    before = read_holding(source, DeviceMesh.parse(mesh), syntax.shape(shape))
-    after = read_holding(target, DeviceMesh.parse(to_mesh or mesh), syntax.shape(to_shape or shape))
+    before = read_holding(source, DeviceMesh.parse(mesh), read_shape(shape))
+    after = read_holding(target, DeviceMesh.parse(to_mesh or mesh), read_shape(to_shape or shape))
     machines = cluster_named(cluster or cluster_name(before.mesh.device_count))
-    hold_count(before.mesh, machines)
+    machines.must_fit(before.mesh)
     found = cross(before, after, dtype=dtype, cluster=machines.name, planner=planner)
     size = DTYPE_BYTES[dtype]
     legs = tuple(_leg(leg, size, leg_seconds(leg, size, machines)) for leg in found.legs)
@@ -151,23 +150,10 @@ def _holding(one: Holding) -> HoldingAnswer:
 
 
 def _leg(leg: Leg, size: int, seconds: float) -> LegAnswer:
-    step = leg.step
-    if step is not None:
-        axes, group = step.axes, step.group_size
-        received = COLLECTIVES[leg.kind].received_bytes(step, leg.source.mesh, size)
-        why = COLLECTIVES[leg.kind].summary.rstrip(".")
-    elif leg.kind == VIEW:
-        axes, group, received = (), 1, 0.0
-        same = leg.source.shape == leg.target.shape
-        why = f"each rank holds the same part, by other {'axes' if same else 'dims'}"
-    else:
-        axes, group = leg.source.mesh.names, leg.source.mesh.device_count
-        received = handover_demand(leg.source, leg.target).received * float(size)
-        why = "each rank gets directly the elements that it needs and lacks: no mesh and shape has both layouts"
     return LegAnswer(
-        kind=leg.kind, axes=axes, group_size=group, gives=_holding(leg.target),
+        kind=leg.kind, axes=leg.axes, group_size=leg.source.mesh.size_of(leg.axes), gives=_holding(leg.target),
         passed_bytes=max(prod(end.local_shape(0)) for end in (leg.source, leg.target)) * size,
-        received_bytes=received, seconds=seconds, why=why,
+        received_bytes=leg_received(leg) * size, seconds=seconds, why=leg_reason(leg),
     )  # fmt: skip
 
 

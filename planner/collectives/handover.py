@@ -26,9 +26,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..core.crossing import Holding
+from ..core.crossing import VIEW, Holding, Leg
 from ..core.slices import Ranges
 from ..errors import LayoutError
+from . import COLLECTIVES
 from .boxes import Demand
 from .definition import World
 
@@ -131,6 +132,13 @@ def handover_demand(source: Holding, target: Holding) -> Demand:
     addressed = Counter(sender for sender, _ in {(m.sender, m.receiver) for m in messages})
     rounds = max((*received.values(), *addressed.values()), default=0)
     return Demand(received=int((wanted - kept).max()), sent=float(sent.max()), pieces=rounds)
+
+
+def leg_received(leg: Leg) -> float:
+    """Return the elements that the busiest rank receives in a leg of a crossing."""
+    if leg.step is not None:
+        return COLLECTIVES[leg.kind].received(leg.step, leg.source.mesh)
+    return 0.0 if leg.kind == VIEW else handover_demand(leg.source, leg.target).received
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ..core.cluster import DeviceSpec
 from ..core.plan import Precision
-from ..core.report import CollectiveRow, CostItem
+from ..core.report import PHASES, CollectiveRow, CostItem
 from .compute import KernelTime, backward_time, forward_time, optimizer_traffic
 from .memory import ITEMS, Held, memory_bytes
 from .step_time import StepSeconds
@@ -92,10 +92,11 @@ def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: Devic
 def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool) -> CostItem:
     chosen = [row for row in rows if row.parameter == parameter]
     phases = []
-    for phase in ("forward", "backward"):
+    for phase in PHASES:
         inside = _by_scope((row.scope, _row(row)) for row in chosen if row.phase == phase)
-        phases.append(_total(phase, "s", "sum over the collectives", inside))
-    return _total(name, "s", "forward + backward", phases)
+        if phase != "update" or inside:
+            phases.append(_total(phase, "s", "sum over the collectives", inside))
+    return _total(name, "s", " + ".join(phase.name for phase in phases), phases)
 
 
 def _row(row: CollectiveRow) -> CostItem:

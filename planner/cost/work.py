@@ -75,6 +75,7 @@ class NodeWork:
         # An optional operand that is left out has a name and no tensor.
         named = dict(zip(self.op.operand_names, self.operands, strict=False))
         named["result"] = self.results[0]
+        named.update(zip(self.op.results, self.results, strict=False))
         return tuple(named[name] for name in self.op.saved if name in named)
 
     @property

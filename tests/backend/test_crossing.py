@@ -20,14 +20,17 @@ def test_to_another_mesh(client: Caller) -> None:
     assert (found["steps"][0]["axes"], found["steps"][0]["group_size"]) == (["a", "b"], 24)
     assert found["received_bytes"] == found["bound_bytes"] == 24 * 2
     assert found["seconds"] == found["steps"][0]["seconds"] > 0
-    assert (found["to_mesh"], found["to_shape"]) == ([["c", 8], ["d", 3]], [24, 24])
-    assert found["slices"][-1]["slices"][9] == [[9, 12], [0, 8]]
+    last = found["slices"][-1]
+    assert (last["mesh"], last["slices"][9]) == ([["c", 8], ["d", 3]], [[9, 12], [0, 8]])
+    # Rank 9 holds columns 3 to 5 of these rows already.
+    assert found["steps"][0]["arrives"][9] == [[[9, 12], [0, 3]], [[9, 12], [6, 8]]]
 
 
 def test_through_a_reshape(client: Caller) -> None:
-    body = {"source": "[a, b, -]", "target": "[a, b]", "mesh": GRID, "shape": [3, 8, 16], "to_shape": [24, 16]}
+    body = {"source": "[a, b, -]", "target": "[a, b]", "mesh": "a:3,b:8", "shape": "3x8x16", "to_shape": "24x16"}
     found = client.ok(client.post(PATH, json=body))
     assert [step["kind"] for step in found["steps"]] == ["all_to_all", "view"]
+    assert not any(found["steps"][1]["arrives"])
     assert [held["shape"] for held in found["slices"]] == [[3, 8, 16], [3, 8, 16], [24, 16]]
 
 

@@ -70,7 +70,7 @@ def test_nothing_to_move():
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "9"), "reshape.elements"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-mesh", "b:8"), "mesh.matrix-ranks"),
         (("[a]", "[a]", "--mesh", "a:4", "--shape", "8", "--to-mesh", "b:4"), "mesh.axis-unknown"),
-        (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "2x"), "cli.shape-syntax"),
+        (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "2x"), "surface.shape-syntax"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "2x4"), "layout.rank-mismatch"),
     ],
 )  # fmt: skip

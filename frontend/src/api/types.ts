@@ -24,8 +24,12 @@ export type {
   PresetUse,
   Problem,
   Proof,
+  RedistributionAnswer,
+  RedistributionRequest,
+  RedistributionStep,
   Registry,
   Report,
+  Slices,
   Summary,
   TensorView,
 } from "./schema";

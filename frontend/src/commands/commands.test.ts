@@ -67,7 +67,15 @@ it("following again forgets the decisions that pin the factor, however they are 
 
 it("a parameter is stored under its dotted path", () => {
   expect(storeParameter("layers.*/a.weight", ["dp"], true).changes).toEqual([
-    { type: "parameter", target: "layers.*.a.weight", axes: ["dp"], layout: null, regather: true },
+    {
+      type: "parameter",
+      target: "layers.*.a.weight",
+      of: "storage",
+      axes: ["dp"],
+      layout: null,
+      regather: true,
+      deferred: false,
+    },
   ]);
 });
 

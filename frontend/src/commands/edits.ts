@@ -85,9 +85,10 @@ export function storeParameter(value: string, axes: string[], regather: boolean)
   const name = value.split(/[./]/).slice(-2).join(".");
   const where =
     axes.length > 0 ? `shard ${name} over ${axes.join("·")}` : `store ${name} unsharded`;
+  const target = value.replaceAll("/", ".");
   return {
     changes: [
-      { type: "parameter", target: value.replaceAll("/", "."), axes, layout: null, regather },
+      { type: "parameter", target, of: "storage", axes, layout: null, regather, deferred: false },
     ],
     label: where + (regather ? ", fetched again in backward" : ""),
     field: `parameter:${value}`,

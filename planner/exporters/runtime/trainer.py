@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from .data import local_batch, synthetic_batch
+from .gradients import finish_gradients
 from .mesh import Mesh
 from .operators import count_targets
 from .optimizer import MasterAdamW
@@ -63,12 +64,14 @@ def loss_of_step(
     valid = max(count_targets(labels, ignore_index=-100).item(), 1.0)
     size = settings.sequences // settings.microbatches
     for start in range(0, settings.sequences, size):
+        mesh.sequence = start
         part = (tokens[start : start + size], labels[start : start + size])
         share = count_targets(part[1], ignore_index=-100).item() / valid
         with regathering() if settings.regather else nullcontext():
             loss = model(*local_batch(part, settings.inputs, mesh)) * share
         loss.backward()
         total = total + loss.detach()
+    finish_gradients(model, mesh)
     return total
 
 
@@ -76,11 +79,12 @@ def training(
     model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
 ) -> Iterator[torch.Tensor]:
     """Yield the loss of each optimizer step on synthetic data."""
-    optimizer = MasterAdamW(model.parameters(), rate=rate)
+    optimizer = MasterAdamW(model, mesh, rate=rate)
     for step in range(steps):
         batch = synthetic_batch(
             step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
         )
+        mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
         optimizer.step()
         yield loss
