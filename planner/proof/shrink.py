@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -20,7 +21,8 @@ LARGEST_WORLD = 8
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     """Return the plan on at most `largest_world` ranks with the smallest sizes on which its decisions are legal.
 
-    Sizes at which every value is moved by the same collectives as in the plan are preferred to smaller ones.
+    Sizes at which every value is moved by the same collectives as in the plan are preferred to smaller ones. What the
+    plan cuts into unequal parts is one more than a multiple of the ranks, so that any axis does.
 
     Raises
     ------
@@ -30,25 +32,28 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     """
     mesh = _small_mesh(plan.decisions.mesh, largest_world)
     ranks = mesh.device_count
+    large = train(plan)
+    cut = frozenset(size for size, _, _ in _uneven(large))
+    odd = {name: int(size in cut) for name, size in _named_sizes(plan).items()}
+    microbatches = plan_microbatches(plan)
     decisions = replace(
         plan.decisions,
         mesh=mesh,
         cluster=cluster_name(ranks, plan.cluster.device.name),
-        global_batch=max(2, ranks) * plan_microbatches(plan),
-        microbatches=plan_microbatches(plan),
-        seq=2 * max(2, ranks),
+        global_batch=(max(2, ranks) + odd["batch"]) * microbatches,
+        microbatches=microbatches,
+        seq=2 * max(2, ranks) + odd["seq"],
         precision="float64",
     )
     problem: PlannerError | None = None
     fallback: Plan | None = None
-    large = train(plan)
     for kv_heads, group, head_dim in _sizes(plan):
         width = kv_heads * group * head_dim
         if width % ranks:
             continue
         graph = shrunk_graph(
             plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
-            ffn=4 * ranks, vocab=8 * ranks,
+            hidden=width + odd["hidden"], ffn=4 * ranks + odd["ffn"], vocab=8 * ranks + odd["vocab"],
         )  # fmt: skip
         small = Plan(graph=graph, decisions=decisions)
         try:
@@ -75,11 +80,53 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
                if before.size(name) != after.size(name)]  # fmt: skip
     if changed:
         notes.append(f"Mesh axes were made smaller: {', '.join(changed)}.")
-    differing = _differing(train(plan), train(small))
+    large, shrunk = train(plan), train(small)
+    still = {(name, factor) for _, name, factor in _uneven(shrunk)}
+    evened = {
+        size: f"{size} ({factor} of {name})" for size, name, factor in _uneven(large) if (name, factor) not in still
+    }
+    if evened:
+        notes.append(
+            f"Sizes that are cut into unequal parts are cut into equal ones here: {', '.join(evened.values())}."
+        )
+    differing = _differing(large, shrunk)
     if differing:
         listed = ", ".join(differing[:5]) + (" …" if len(differing) > 5 else "")
         notes.append(f"{len(differing)} values are moved by other collectives at these sizes: {listed}.")
     return tuple(notes)
+
+
+def _uneven(training: TrainingGraph) -> Iterator[tuple[int, str, str]]:
+    """Yield (size, who, factor or dim) of everything that is cut into unequal parts."""
+    assignment = training.assignment
+    for assembly in assignment.assemblies:
+        for assigned in assembly.nodes:
+            for factor, axes in assigned.strategy.factors:
+                size = evaluate(assigned.node.rule.size(factor), assignment.symbols)
+                if size % assignment.mesh.size_of(axes):
+                    yield size, assigned.node.name, factor
+        for placed in assembly.parameters:
+            shape = placed.parameter.meta.concrete(assignment.symbols)
+            for dim, (size, axes) in enumerate(zip(shape, placed.storage.dims, strict=True)):
+                if size % assignment.mesh.size_of(axes):
+                    yield size, placed.parameter.name, f"dim {dim}"
+
+
+def _named_sizes(plan: Plan) -> dict[str, int]:
+    """Return the sizes of a plan that `shrink` chooses freely."""
+    blocks = [plan.graph.root, *(repeat.block for repeat in plan.graph.root.repeats)]
+    sizes = {
+        (node.op, factor): size
+        for block in blocks
+        for node in block.nodes
+        for factor, size in node.rule.sizes
+        if isinstance(size, int)
+    }
+    decisions = plan.decisions
+    return {
+        "batch": decisions.global_batch // decisions.microbatches, "seq": decisions.seq,
+        "hidden": sizes["embedding", "h"], "ffn": sizes["swiglu", "h"], "vocab": sizes["embedding", "vocab"],
+    }  # fmt: skip
 
 
 def plan_microbatches(plan: Plan) -> int:

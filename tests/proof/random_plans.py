@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from planner.compose import bundle, train
 from planner.core.graph import Block, ModelGraph, Node, Parameter
@@ -16,7 +17,7 @@ from planner.core.strategy import ShardStrategy, problems
 from planner.core.symbol import evaluate
 from planner.errors import PlannerError
 from planner.plan import Plan
-from tests.tiny import MODELS, tiny_graph, tiny_plan
+from tests.tiny import MODELS, tiny_graph, tiny_plan, with_dropout
 
 MESHES = {
     4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
@@ -64,6 +65,8 @@ def random_plan(random: Random, world: int) -> Plan:
         num_hidden_layers=random.choice((1, 2, 3)),
         **random.choice(SIZES),
     )
+    if random.random() < 0.5:
+        graph = with_dropout(graph)
     plan = tiny_plan(random.choice(MESHES[world]), graph=graph, microbatches=random.choice((1, 1, 2)))
     # Some plans are dense with decisions, others leave much to what follows from few.
     share = random.choice((0.15, 0.5, 0.9))
@@ -136,17 +139,26 @@ def random_strategy(random: Random, rule: ShardingRule, mesh: DeviceMesh) -> Sha
 
 def _store(random: Random, plan: Plan, parameter: Parameter, layers: str) -> Plan:
     where = target(parameter.name, layers)
-    names = plan.decisions.mesh.names
-    regather = random.random() < 0.6
+    plan = plan.store(where, **_place(random, plan, parameter), regather=random.random() < 0.6)
     if random.random() < 0.4:
-        axes = random.sample(names, random.randint(0, len(names)))
-        return plan.store(where, axes=axes, regather=regather)
+        place = {} if random.random() < 0.3 else _place(random, plan, parameter)
+        plan = plan.store(where, of="gradient", **place, deferred=random.random() < 0.5)
+    if random.random() < 0.3:
+        plan = plan.store(where, of="optimizer", **_place(random, plan, parameter))
+    return plan
+
+
+def _place(random: Random, plan: Plan, parameter: Parameter) -> dict[str, Any]:
+    """Return axes to be added, or a layout."""
+    names = plan.decisions.mesh.names
+    if random.random() < 0.4:
+        return {"axes": random.sample(names, random.randint(0, len(names)))}
     dims: list[tuple[str, ...]] = [()] * len(parameter.meta.shape)
     for axis in random.sample(names, len(names)):
         if random.random() < 0.6:
             dim = random.randrange(len(dims))
             dims[dim] += (axis,)
-    return plan.store(where, layout=Layout(tuple(dims)), regather=regather)
+    return {"layout": Layout(tuple(dims))}
 
 
 def features(plan: Plan) -> Counter[str]:
@@ -157,6 +169,9 @@ def features(plan: Plan) -> Counter[str]:
     found["runs cut"] += len(assembled) > 2
     found["microbatches"] += plan.decisions.microbatches > 1
     for scope in training.scopes:
+        found["gradient elsewhere"] += any(f.apart and not f.deferred for f in scope.fanouts)
+        found["gradient deferred"] += any(f.deferred for f in scope.fanouts)
+        found["optimizer elsewhere"] += any(u.apart for u in scope.updates)
         found["regather"] += any(f.again for f in scope.fanouts)
         for fanout in scope.fanouts:
             found["several layouts of readers"] += len(fanout.forward) > 1
@@ -173,6 +188,8 @@ def features(plan: Plan) -> Counter[str]:
             found["kept partial"] += bool(strategy.kept)
             found["several axes on a factor"] += any(len(axes) > 1 for _, axes in strategy.factors)
             found["sharded sequence in attention"] += op == "attention" and bool(strategy.axes("seq"))
+            found["dropout on shards"] += op == "dropout" and bool(assigned.operands[0].sharded)
+            found["dropout of partial sums"] += op == "dropout" and bool(assigned.operands[0].partial)
             found["sharded rotary table"] += op == "rotary_table" and bool(strategy.axes("seq"))
             found["sharded width of a norm"] += op == "mean_square"
             found["sharded vocabulary of the loss"] += op == "sum_exp"

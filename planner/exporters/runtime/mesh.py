@@ -28,6 +28,8 @@ class Mesh:
     ----------
     log
         If a list, each communication appends (kind, axes, elements passed in, elements that come out).
+    step, sequence
+        Where training is: the optimizer step, and the first sequence of the microbatch in the step's batch.
     """
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
@@ -39,6 +41,7 @@ class Mesh:
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)
         self.log: list[tuple[str, Axes, int, int]] | None = None
+        self.step, self.sequence = 0, 0
         self._groups: dict[Axes, dist.ProcessGroup] = {}
         self._found: dict[object, Any] = {}
 
