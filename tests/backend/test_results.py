@@ -175,7 +175,6 @@ def test_redistribute(client: Caller) -> None:
         ({"source": "[2, 2, 2, 1, 1, 1, 1, 1] | [9, -1]"}, "mindspore.map-range"),
         ({"dtype": "float7"}, "tensor.dtype-unknown"),
         ({"shape": [64]}, "layout.rank-mismatch"),
-        ({"shape": [7, 7]}, "layout.uneven-unsupported"),
         ({"shape": [0, 7]}, "http.invalid"),
         ({"target": "[xx, -]"}, "mesh.axis-unknown"),
         ({"target": "[-, -] +tp·zz"}, "mesh.axis-unknown"),
