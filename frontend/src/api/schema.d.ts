@@ -1155,13 +1155,13 @@ export interface components {
         };
         /**
          * KeepChange
-         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term.
+         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term; null forgets the decision.
          */
         KeepChange: {
             /** Axis */
             axis: string;
             /** Carriers */
-            carriers: number[];
+            carriers: number[] | null;
             /** Target */
             target: string;
             /**

@@ -55,6 +55,19 @@ def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tens
     return torch.stack((x.sum(dims), x.square().sum(dims)), -1) / count
 
 
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space, then scale and shift; a rank may have no channels."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    # Nothing is left to compute; each operand still gets its gradient, which is empty.
+    for affine in (weight, bias):
+        if affine is not None:
+            x = x * affine.view(1, 0, *(1 for _ in x.shape[2:]))
+    return x
+
+
 def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], eps: float) -> torch.Tensor:
     """Subtract the mean and divide by the deviation, which `moments` has for all dims but `dims`."""
     mean, square = moments.unbind(-1)
