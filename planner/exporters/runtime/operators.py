@@ -39,16 +39,6 @@ def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, 
     return normal.to(x.dtype) * weight
 
 
-def batch_norm(
-    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
-) -> torch.Tensor:
-    """Normalise each channel over batch and space; a shard without channels is handed on."""
-    if x.shape[1]:
-        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-    wide = (-1, *[1] * (x.dim() - 2))
-    return x if weight is None or bias is None else x * weight.view(wide) + bias.view(wide)
-
-
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
     """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
     x = _at_least_float32(x)
