@@ -1635,8 +1635,10 @@ export interface components {
          *     ----------
          *     mesh
          *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+         *     operators
+         *         What MindSpore would run, where its planner was asked for.
          *     slices
-         *         What the ranks hold at the start and after every step.
+         *         What the ranks hold at the start and after every step, with the mesh and the shape there.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
@@ -1650,6 +1652,11 @@ export interface components {
                 string,
                 number
             ][];
+            /**
+             * Operators
+             * @default []
+             */
+            operators: string[];
             /** Peak Bytes */
             peak_bytes: number;
             /** Received Bytes */
@@ -1675,6 +1682,10 @@ export interface components {
          *     ----------
          *     mesh, shape
          *         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+         *     to_mesh, to_shape
+         *         Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+         *     planner
+         *         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
          *     cluster
          *         By default one of as many H100 as the mesh has ranks.
          */
@@ -1688,12 +1699,22 @@ export interface components {
             dtype: string;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][] | string;
+            /**
+             * Planner
+             * @default cheapest
+             * @enum {string}
+             */
+            planner: "cheapest" | "mindspore" | "mindspore-alltoall";
             /** Shape */
             shape: number[] | string;
             /** Source */
             source: string;
             /** Target */
             target: string;
+            /** To Mesh */
+            to_mesh?: (components["schemas"]["MeshAxis"][] | string) | null;
+            /** To Shape */
+            to_shape?: (number[] | string) | null;
         };
         /**
          * RedistributionStep
@@ -1701,6 +1722,9 @@ export interface components {
          *
          *     Parameters
          *     ----------
+         *     kind
+         *         Of the registry's collectives; where the mesh or the shape changes on the way also `view`, which moves nothing,
+         *         and `handover`, the direct exchange among all ranks.
          *     why
          *         What it does for the ranks.
          *     arrives
