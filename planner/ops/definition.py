@@ -99,6 +99,8 @@ class OpDef:
         Operands that receive gradients.
     matmul
         Whether it runs on the matrix units.
+    kernel
+        Name under which devices give the efficiency of its kernel; its own name if empty.
     results
         Names of its results, for variables in exported code; empty if it has one that is named like the node.
     layered
@@ -124,6 +126,7 @@ class OpDef:
     view: bool = False
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
+    kernel: str = ""
     results: tuple[str, ...] = ()
     layered: bool = False
     torch: Callable[[Local], str]

@@ -11,7 +11,7 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    families = (_elementwise, _softmax, _norms, _products, _convolutions, _pools)
+    families = (_elementwise, _softmax, _norms, _products, _convolutions, _pools, _attentions)
     return {name: one for family in families for name, one in family(node, meta).items()}
 
 
@@ -142,4 +142,22 @@ def _pools(node: Make, meta: Meta) -> dict[str, Node]:
         "interpolate": node("interpolate", line, size=(16,), mode="nearest"),
         "interpolate-plane": node("interpolate", image, size=(8, 6), mode="nearest"),
         "interpolate-linear": node("interpolate", image, size=(16, 8), mode="linear"),
+    }
+
+
+def _attentions(node: Make, meta: Meta) -> dict[str, Node]:
+    heads, groups, wide = meta(2, 4, 4, 4), meta(2, 2, 4, 4), meta(2, 4, 4, 6)
+    others, scores = meta(2, 2, 6, 4), meta(2, 4, 4, 6)
+    return {
+        "attention-wide": node("attention", heads, heads, wide, scale=0.25),
+        "window_attention": node("window_attention", heads, groups, groups, window=2),
+        "full_attention": node("full_attention", heads, groups, groups),
+        "full_attention-cross": node("full_attention", heads, others, others),
+        "full_attention-bias": node("full_attention", heads, heads, heads, meta(1, 4, 4, 4)),
+        "full_attention-mask": node("full_attention", heads, groups, groups, meta(2, 1, 1, 4), scale=0.5),
+        "attention_scores": node("attention_scores", heads, others),
+        "attention_scores-scale": node("attention_scores", heads, heads, scale=0.25),
+        "hide_future": node("hide_future", meta(2, 2, 4, 4)),
+        "hide_future-window": node("hide_future", meta(2, 2, 4, 4), window=2),
+        "attend": node("attend", scores, others),
     }
