@@ -165,7 +165,7 @@ def redistribution_answer(
         cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps),
+        seconds=sum(step.seconds for step in steps), gap=found.gap,
     )  # fmt: skip
 
 

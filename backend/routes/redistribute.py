@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner import compose
 from planner.core.mesh import DeviceMesh
 from planner.hardware import cluster, cluster_name
+from planner.redistribution import SearchOptions
 from planner.surfaces import read_layouts, read_shape
 
 from ..answers import redistribution_answer
@@ -18,7 +19,7 @@ router = api_router("redistribute")
 
 @router.post("/redistribute")
 def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
-    """Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+    """Return the best way from one layout to another, with what each step moves and takes, and who holds what.
 
     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
     """
@@ -29,5 +30,8 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     check_moved(source, target, mesh)
     machines = cluster(wanted.cluster or cluster_name(mesh.device_count))
     machines.must_fit(mesh)
-    found = compose.redistribute(source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name)
+    options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
+    found = compose.redistribute(
+        source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
+    )
     return redistribution_answer(found, wanted.dtype, mesh, machines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -94,6 +94,10 @@ class RedistributionRequest(Closed):
         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
     cluster
         By default one of as many H100 as the mesh has ranks.
+    objective
+        What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+    exchange
+        Whether the direct exchange may be used.
     """
 
     source: TypedText
@@ -108,3 +112,5 @@ class RedistributionRequest(Closed):
     ]
     dtype: Word = "bfloat16"
     cluster: Word | None = None
+    objective: Literal["time", "bytes", "peak", "steps"] = "time"
+    exchange: bool = True

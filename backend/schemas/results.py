@@ -112,6 +112,8 @@ class RedistributionAnswer(BaseModel):
         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
     slices
         What the ranks hold at the start and after every step.
+    gap
+        By which part of its cost the way may be above the best one; 0 where the search was exhaustive.
     """
 
     mesh: list[tuple[str, int]]
@@ -126,3 +128,4 @@ class RedistributionAnswer(BaseModel):
     bound_bytes: float | None
     peak_bytes: float
     seconds: float
+    gap: float

@@ -499,7 +499,7 @@ export interface paths {
         put?: never;
         /**
          * Redistribute
-         * @description Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+         * @description Return the best way from one layout to another, with what each step moves and takes, and who holds what.
          *
          *     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
          */
@@ -1637,6 +1637,8 @@ export interface components {
          *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
          *     slices
          *         What the ranks hold at the start and after every step.
+         *     gap
+         *         By which part of its cost the way may be above the best one; 0 where the search was exhaustive.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
@@ -1645,6 +1647,8 @@ export interface components {
             cluster: string;
             /** Dtype */
             dtype: string;
+            /** Gap */
+            gap: number;
             /** Mesh */
             mesh: [
                 string,
@@ -1677,6 +1681,10 @@ export interface components {
          *         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
          *     cluster
          *         By default one of as many H100 as the mesh has ranks.
+         *     objective
+         *         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+         *     exchange
+         *         Whether the direct exchange may be used.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1686,8 +1694,19 @@ export interface components {
              * @default bfloat16
              */
             dtype: string;
+            /**
+             * Exchange
+             * @default true
+             */
+            exchange: boolean;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][] | string;
+            /**
+             * Objective
+             * @default time
+             * @enum {string}
+             */
+            objective: "time" | "bytes" | "peak" | "steps";
             /** Shape */
             shape: number[] | string;
             /** Source */

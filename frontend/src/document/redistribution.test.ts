@@ -32,6 +32,13 @@ describe("the address", () => {
     expect(queryOf(typed)).not.toContain("cluster");
   });
 
+  it("says what is to be least only where it is another than time", () => {
+    const fewest = { ...FIRST, objective: "steps", exchange: "no" };
+    expect(queryOf(FIRST)).not.toMatch(/objective|exchange/);
+    expect(fieldsOfQuery(queryOf(fewest))).toEqual(fewest);
+    expect(requestOf(fewest)).toMatchObject({ objective: "steps", exchange: false });
+  });
+
   it("may leave out what is as at first", () => {
     expect(fieldsOfQuery("")).toEqual(FIRST);
     expect(fieldsOfQuery("?to=[-, -]")).toEqual({ ...FIRST, target: "[-, -]" });

@@ -9,6 +9,10 @@ export interface Fields {
   cluster: string;
   source: string;
   target: string;
+  /** What is to be least. */
+  objective: string;
+  /** `no` to do without the direct exchange. */
+  exchange: string;
 }
 
 export type Field = keyof Fields;
@@ -20,7 +24,16 @@ export const FIRST: Fields = {
   cluster: "",
   source: "[dp, tp]",
   target: "[tp, dp]",
+  objective: "time",
+  exchange: "yes",
 };
+
+export const OBJECTIVES: { value: string; label: string }[] = [
+  { value: "time", label: "least time" },
+  { value: "bytes", label: "least bytes" },
+  { value: "peak", label: "least memory" },
+  { value: "steps", label: "fewest steps" },
+];
 
 /** What to begin with on a mesh: two layouts that trade its last axes. */
 export function fieldsOn(mesh: readonly (readonly [string, number])[], cluster: string): Fields {
@@ -38,7 +51,15 @@ export function fieldsOn(mesh: readonly (readonly [string, number])[], cluster: 
 /** The form that would ask for an answer. */
 export function fieldsOf(answer: RedistributionAnswer): Fields {
   const { mesh, shape, dtype, cluster, source, target } = answer;
-  return { mesh: meshText(mesh), shape: shape.join("x"), dtype, cluster, source, target };
+  return {
+    ...FIRST,
+    mesh: meshText(mesh),
+    shape: shape.join("x"),
+    dtype,
+    cluster,
+    source,
+    target,
+  };
 }
 
 export function meshText(mesh: readonly (readonly [string, number])[]): string {
@@ -46,8 +67,13 @@ export function meshText(mesh: readonly (readonly [string, number])[]): string {
 }
 
 export function requestOf(fields: Fields): RedistributionRequest {
-  const { cluster, ...rest } = fields;
-  return { ...rest, cluster: cluster.trim() === "" ? null : cluster.trim() };
+  const { cluster, objective, exchange, ...rest } = fields;
+  return {
+    ...rest,
+    cluster: cluster.trim() === "" ? null : cluster.trim(),
+    objective: objective as RedistributionRequest["objective"],
+    exchange: exchange !== "no",
+  };
 }
 
 const NAMES: Record<Field, string> = {
@@ -57,12 +83,18 @@ const NAMES: Record<Field, string> = {
   cluster: "cluster",
   source: "from",
   target: "to",
+  objective: "objective",
+  exchange: "exchange",
 };
 const KEYS = Object.keys(NAMES) as Field[];
+/** Said only where they are not as at first. */
+const OPTIONS: readonly Field[] = ["objective", "exchange"];
 
 /** The query of an address, with what is filled in. */
 export function queryOf(fields: Fields): string {
-  const filled = KEYS.filter((key) => fields[key] !== "");
+  const filled = KEYS.filter(
+    (key) => fields[key] !== "" && !(OPTIONS.includes(key) && fields[key] === FIRST[key]),
+  );
   return new URLSearchParams(filled.map((key) => [NAMES[key], fields[key]])).toString();
 }
 

@@ -1,6 +1,14 @@
-import { ActionIcon, Autocomplete, Button, TextInput, Tooltip } from "@mantine/core";
+import {
+  ActionIcon,
+  Autocomplete,
+  Button,
+  Select,
+  Switch,
+  TextInput,
+  Tooltip,
+} from "@mantine/core";
 import { api } from "../../api/client";
-import { type Field, fieldAt, standsStill } from "../../document/redistribution";
+import { type Field, fieldAt, OBJECTIVES, standsStill } from "../../document/redistribution";
 import { CaretError } from "../../ui/CaretError";
 import { Icon } from "../../ui/icons";
 import { ProblemNote } from "../../ui/states";
@@ -81,11 +89,27 @@ export function RedistributionForm({ form }: { form: Redistribution }) {
         </Button>
       </div>
       {stands && wrong === null && <ProblemNote problem={refused.problem} />}
-      <p className={classes["hint"]}>
-        Layouts as Shardwright, DTensor, JAX or MindSpore write them, such as{" "}
-        <span className="mono">[dp, -] +tp</span>, <span className="mono">Shard(0), Partial()</span>{" "}
-        or <span className="mono">P('dp', None)</span>.
-      </p>
+      <div className={classes["options"]}>
+        <p className={classes["hint"]}>
+          Layouts as Shardwright, DTensor, JAX or MindSpore write them, such as{" "}
+          <span className="mono">[dp, -] +tp</span>,{" "}
+          <span className="mono">Shard(0), Partial()</span> or{" "}
+          <span className="mono">P('dp', None)</span>.
+        </p>
+        <Select
+          aria-label="What is to be least"
+          className={classes["objective"]}
+          data={OBJECTIVES}
+          value={fields.objective}
+          onChange={(objective) => objective && submit({ objective })}
+        />
+        <Switch
+          size="xs"
+          label="direct exchange"
+          checked={fields.exchange !== "no"}
+          onChange={(event) => submit({ exchange: event.currentTarget.checked ? "yes" : "no" })}
+        />
+      </div>
     </form>
   );
 }

@@ -2,6 +2,7 @@ import { ActionIcon, SegmentedControl, Slider } from "@mantine/core";
 import { type KeyboardEvent, useMemo, useState } from "react";
 import type { RedistributionAnswer } from "../../api/types";
 import { drawnDims } from "../../document/slices";
+import { formatPercent } from "../../document/units";
 import { axisColours } from "../../ui/colour";
 import { Icon } from "../../ui/icons";
 import { ScrollRegion } from "../../ui/ScrollRegion";
@@ -78,6 +79,11 @@ function Walk({
           </p>
         )}
         <Totals answer={answer} />
+        {answer.gap > 0 && (
+          <p className={classes["still"]}>
+            Not searched to the end: at most {formatPercent(answer.gap)} above the best way.
+          </p>
+        )}
         {answer.steps.length === 0 && (
           <p className={classes["nothing"]}>Nothing has to move: both layouts are the same.</p>
         )}
