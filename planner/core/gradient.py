@@ -1,7 +1,7 @@
 """Layout of the gradient that an operator's local backward hands to an operand: one rule for all operators.
 
 Per mesh axis: operand sharded → sharded alike; operand Partial → Replicate; operand Replicate → Partial if the result
-is sharded or Partial there, else Replicate. Settled by experiment; `docs/concepts/autodiff.md` tells why the simpler
+is sharded or Partial there, else Replicate. Settled by experiment; `docs/concepts/gradients.md` tells why the simpler
 rules that come to mind are wrong.
 """
 

@@ -96,7 +96,7 @@ class Layout:
 
     @property
     def adjoint(self) -> Layout:
-        """The layout of this value's gradient: Partial becomes Replicate (`docs/concepts/autodiff.md`)."""
+        """The layout of this value's gradient: Partial becomes Replicate (`docs/concepts/gradients.md`)."""
         return Layout(self.dims) if self.partial else self
 
     def normal(self, mesh: DeviceMesh) -> Layout:

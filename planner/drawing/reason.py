@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from ..collectives import COLLECTIVES
 from ..core.collective import Part, Step
+from ..core.crossing import VIEW, Leg
+
+
+def leg_reason(leg: Leg) -> str:
+    """Return what a leg of a crossing does for the ranks."""
+    if leg.step is not None:
+        return step_reason(leg.step)
+    if leg.kind == VIEW:
+        return f"each rank holds the same part, by other {'axes' if leg.source.shape == leg.target.shape else 'dims'}"
+    return "each rank gets directly the elements that it needs and lacks: no mesh and shape has both layouts"
 
 
 def step_reason(step: Step) -> str:

@@ -28,6 +28,7 @@ from .loss import (
 from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
+from .pooling import POOLS
 from .reduce import REDUCTIONS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
@@ -45,6 +46,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
         (
             *ELEMENTWISE,
             LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
+            *POOLS.values(),
             EMBEDDING, EMBEDDING_BAG, DROPOUT,
             ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,

@@ -278,3 +278,8 @@ def test_reasons_name_every_dim(client: Caller) -> None:
     (step,) = client.ok(client.post("/api/v1/redistribute", json=body | {"exchange": False}))["steps"]
     assert (step["kind"], step["dim"]) == ("all_gather", -1)
     assert step["why"] == "each rank gets the parts of dims 0, 1 that the others along dp·tp hold"
+
+
+def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:
+    body = {"source": "[tp]", "target": "[tp]", "mesh": "tp:8", "shape": "64", "to_shape": "8x8", "objective": "bytes"}
+    client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")

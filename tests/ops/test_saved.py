@@ -80,7 +80,8 @@ def test_saved(name: str, dtype: str) -> None:
         if n in {"result", *definition.results} or n in definition.operand_names[: len(one.operands)]
     }
     shapes = tuple(tuple(x.shape) for x in operands_of(one))
-    extra = definition.extra_saved(shapes, COMPUTE[dtype].itemsize)
+    results = [prod(prod(sizes(one)[f] for f in dim) for dim in tensor) for tensor in one.rule.results]
+    extra = definition.extra_saved(shapes, COMPUTE[dtype].itemsize) + definition.saved_per_result * sum(results)
     if one.op in OWN_INDICES:
         expected, extra = expected - {"indices"}, 8.0 * prod(shapes_of(name)[1][1])
     if one.op in STATISTICS and dtype == "bfloat16":

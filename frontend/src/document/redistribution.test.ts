@@ -6,6 +6,7 @@ import {
   fieldAt,
   fieldsOfQuery,
   fieldsOn,
+  hasOptions,
   queryOf,
   requestOf,
   standsStill,
@@ -34,7 +35,8 @@ describe("the address", () => {
 
   it("says what is to be least only where it is another than time", () => {
     const fewest = { ...FIRST, objective: "steps", exchange: "no" };
-    expect(queryOf(FIRST)).not.toMatch(/objective|exchange/);
+    expect(queryOf(FIRST)).not.toMatch(/objective|exchange|to-|planner/);
+    expect([hasOptions(FIRST), hasOptions(fewest)]).toEqual([false, true]);
     expect(fieldsOfQuery(queryOf(fewest))).toEqual(fewest);
     expect(requestOf(fewest)).toMatchObject({ objective: "steps", exchange: false });
   });

@@ -39,20 +39,23 @@ def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, 
     return normal.to(x.dtype) * weight
 
 
-def batch_norm(
-    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
-) -> torch.Tensor:
-    """Normalise each channel over batch and space; a shard without channels is handed on."""
-    if x.shape[1]:
-        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-    wide = (-1, *[1] * (x.dim() - 2))
-    return x if weight is None or bias is None else x * weight.view(wide) + bias.view(wide)
-
-
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
     """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
     x = _at_least_float32(x)
     return torch.stack((x.sum(dims), x.square().sum(dims)), -1) / count
+
+
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space, then scale and shift; a rank may have no channels."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    # Nothing is left to compute; each operand still gets its gradient, which is empty.
+    for affine in (weight, bias):
+        if affine is not None:
+            x = x * affine.view(1, 0, *(1 for _ in x.shape[2:]))
+    return x
 
 
 def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], eps: float) -> torch.Tensor:
