@@ -8,13 +8,21 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
 from planner.collectives import COLLECTIVES
+from planner.collectives.handover import leg_received
+from planner.core.cluster import ClusterSpec
+from planner.core.collective import Redistribution, Step
+from planner.core.crossing import Crossing, Leg
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.report import Report
+from planner.core.tensor import DTYPE_BYTES
+from planner.cost import leg_seconds, step_seconds
+from planner.drawing import leg_reason, step_reason
 from planner.importers import load_zoo, zoo_names
-from planner.simulate import slice_map
+from planner.redistribution import crossing_bound, lower_bound_elements
+from planner.simulate import arrivals, leg_arrivals, slice_map
 
 from .evaluation import Evaluated
 from .schemas import (
@@ -28,6 +36,8 @@ from .schemas import (
     ParameterDecision,
     PlanState,
     PlanSummary,
+    RedistributionAnswer,
+    RedistributionStep,
     Slices,
     Summary,
 )
@@ -82,8 +92,10 @@ def decisions(d: Decisions) -> list[Decision]:
             ParameterDecision(
                 type="parameter",
                 target=p.target,
+                of=p.of,
                 axes=list(p.axes),
                 regather=p.regather,
+                deferred=p.deferred,
                 layout=None if p.layout is None else str(p.layout),
             )
             for p in d.parameters
@@ -137,6 +149,70 @@ def slices_answer(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> S
     """Return which part each rank holds, of as many ranks as one looks at."""
     found = slice_map(layout, shape, mesh)
     return Slices(
-        layout=str(layout), shape=list(shape), ranks=found.device_count, slices=[list(part) for part in found.slices],
-        note=found.note,
+        layout=str(layout), mesh=list(mesh.axes), shape=list(shape), partial=list(layout.partial), reduce=layout.reduce,
+        ranks=found.device_count, slices=[list(part) for part in found.slices], note=found.note,
+    )  # fmt: skip
+
+
+def redistribution_answer(
+    found: Redistribution, dtype: str, mesh: DeviceMesh, machines: ClusterSpec
+) -> RedistributionAnswer:
+    """Return a redistribution with what each step moves and takes, and who holds what after it."""
+    size = DTYPE_BYTES[dtype]
+    bound = lower_bound_elements(found.source, found.target, found.shape, mesh)
+    steps = [_step(step, found.shape, size, mesh, machines) for step in found.steps]
+    layouts = (found.source, *(step.target for step in found.steps))
+    return RedistributionAnswer(
+        mesh=list(mesh.axes), source=str(found.source), target=str(found.target), shape=list(found.shape), dtype=dtype,
+        cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
+        received_bytes=sum(step.received_bytes for step in steps),
+        bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
+        seconds=sum(step.seconds for step in steps), gap=found.gap,
+    )  # fmt: skip
+
+
+def crossing_answer(
+    found: Crossing, operators: tuple[str, ...], dtype: str, machines: ClusterSpec
+) -> RedistributionAnswer:
+    """Return a crossing with what each leg moves and takes, and who holds what after it.
+
+    Parameters
+    ----------
+    operators
+        What MindSpore would run, by its planner.
+    """
+    size = DTYPE_BYTES[dtype]
+    source, target = found.source, found.target
+    bound = crossing_bound(source, target)
+    steps = [_leg(leg, size, machines) for leg in found.legs]
+    places = (source, *(leg.target for leg in found.legs))
+    return RedistributionAnswer(
+        mesh=list(source.mesh.axes), operators=list(operators), source=str(source.layout), target=str(target.layout),
+        shape=list(source.shape), dtype=dtype, cluster=machines.name, steps=steps,
+        slices=[slices_answer(held.layout, held.shape, held.mesh) for held in places],
+        received_bytes=sum(step.received_bytes for step in steps),
+        bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
+        seconds=sum(step.seconds for step in steps), gap=None,
+    )  # fmt: skip
+
+
+def _leg(leg: Leg, size: int, machines: ClusterSpec) -> RedistributionStep:
+    mesh, step = leg.source.mesh, leg.step
+    return RedistributionStep(
+        kind=leg.kind, axes=list(leg.axes), dim=step.dim if step else -1, to_dim=step.to_dim if step else -1,
+        group_size=mesh.size_of(leg.axes), source=str(leg.source.layout), target=str(leg.target.layout),
+        source_shape=list(leg.source.local_shape(0)), target_shape=list(leg.target.local_shape(0)),
+        received_bytes=leg_received(leg) * size, seconds=leg_seconds(leg, size, machines), why=leg_reason(leg),
+        arrives=[[list(box) for box in boxes] for boxes in leg_arrivals(leg)],
+    )  # fmt: skip
+
+
+def _step(step: Step, shape: tuple[int, ...], size: int, mesh: DeviceMesh, machines: ClusterSpec) -> RedistributionStep:
+    return RedistributionStep(
+        kind=step.kind, axes=list(step.axes), dim=step.dim, to_dim=step.to_dim, group_size=step.group_size,
+        source=str(step.source), target=str(step.target), source_shape=list(step.source_shape),
+        target_shape=list(step.target_shape),
+        received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size),
+        seconds=step_seconds(step, size, mesh, machines), why=step_reason(step),
+        arrives=[[list(box) for box in boxes] for boxes in arrivals(step, shape, mesh)],
     )  # fmt: skip

@@ -29,6 +29,7 @@ STATUS = {
     "job.fault": 500,
     "job.queue-full": 429,
     "model.too-large": 413,
+    "plan.badge-unknown": 404,
     "plan.node-unknown": 404,
     "plan.slot-unknown": 404,
     "verify.broken": 500,

@@ -7,6 +7,7 @@ PlannerError
 ├── RuleError         an operator's rule or a strategy on it
 ├── DocumentError     a plan file
 ├── ExportError       a plan that an exporter can't write
+├── ScheduleError     a pipeline schedule
 └── ProofError        a proof that could not be run
 ```
 
@@ -106,6 +107,10 @@ class DocumentError(PlannerError):
 
 class ExportError(PlannerError):
     """A plan holds a decision that the exporter can't write."""
+
+
+class ScheduleError(PlannerError):
+    """A pipeline schedule is not possible, or its text can't be read."""
 
 
 class ProofError(PlannerError):

@@ -14,7 +14,7 @@ from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
 from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset
 from .core.symbol import evaluate
-from .errors import LayoutError, PlannerError
+from .errors import PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .ops import OPS
@@ -42,13 +42,7 @@ class Plan:
                 "Use a number of microbatches that divides the global batch.",
             )
         precision_named(d.precision)
-        if d.mesh.device_count != self.cluster.device_count:
-            raise LayoutError(
-                "mesh.device-count",
-                f"The mesh {d.mesh} has {d.mesh.device_count} ranks, the cluster {d.cluster} has "
-                f"{self.cluster.device_count} devices.",
-                "Make the axis sizes multiply to the number of devices, or choose another cluster.",
-            )
+        self.cluster.must_fit(d.mesh)
 
     @staticmethod
     def new(
@@ -178,14 +172,37 @@ class Plan:
         kept = KeepDecision(target=target, axis=axis, carriers=tuple(carriers))
         return self._with(kept=(*self.decisions.kept, kept))
 
+    def unkeep(self, target: str, axis: str) -> Plan:
+        """Forget the decisions to keep results of `target` Partial over `axis`: they are combined again."""
+        left = tuple(k for k in self.decisions.kept if (k.target, k.axis) != (target, axis))
+        return self._with(kept=left)
+
     def store(
-        self, target: str, *, axes: Iterable[str] = (), layout: Layout | str | None = None, regather: bool = False
-    ) -> Plan:
-        """Say where the parameters that `target` names are stored: further sharded over `axes`, or as `layout`."""
+        self, target: str, *, of: str = "storage", axes: Iterable[str] = (), layout: Layout | str | None = None,
+        regather: bool = False, deferred: bool = False,
+    ) -> Plan:  # fmt: skip
+        """Say where the parameters that `target` names are stored: further sharded over `axes`, or as `layout`.
+
+        Parameters
+        ----------
+        of
+            `storage`, or `gradient` or `optimizer` to say it of their gradients or of the optimizer's state.
+        regather
+            Of storage: drop readers' copies after forward and fetch them again in backward.
+        deferred
+            Of the gradient: keep raw gradients over the microbatches and reduce them once a step.
+
+        Raises
+        ------
+        PlannerError
+            `mesh.axis-unknown`, `plan.parameter-state`, `plan.parameter-flag`, or what reading a layout raises.
+        """
         for axis in (names := tuple(axes)):
             self.decisions.mesh.size(axis)
         where = Layout.parse(layout) if isinstance(layout, str) else layout
-        decision = ParameterDecision(target=target, axes=names, layout=where, regather=regather)
+        decision = ParameterDecision(
+            target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred
+        )
         return self._with(parameters=(*self.decisions.parameters, decision))
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:

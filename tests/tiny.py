@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from planner.compose import load_model
-from planner.core.graph import ModelGraph
+from planner.core.graph import Attribute, Block, ModelGraph, Node, Repeat, Value
 from planner.core.mesh import DeviceMesh
+from planner.hardware import cluster_name
+from planner.ops import OPS
 from planner.plan import Plan
 
 SIZES: dict[str, Any] = {
@@ -44,6 +48,42 @@ def tiny_graph(name: str = "llama", *, tied: bool = False, **sizes: object) -> M
     return load_model(json.dumps(tiny_config(name, tied=tied, **sizes)))
 
 
+def with_dropout(graph: ModelGraph, p: float = 0.25, seed: int = 3) -> ModelGraph:
+    """Return the graph with dropout after the embedding, and in every layer after attention and feed-forward."""
+    places = {
+        "model.embed_tokens": "model/dropout",
+        "model.layers.*.self_attn.o_proj": "model.layers.*.self_attn/dropout",
+        "model.layers.*.mlp.down_proj": "model.layers.*.mlp/dropout",
+    }
+    return inserted(graph, {after: (name, "dropout", {"p": p, "seed": seed}) for after, name in places.items()})
+
+
+def inserted(graph: ModelGraph, places: Mapping[str, tuple[str, str, Mapping[str, Attribute]]]) -> ModelGraph:
+    """Return the graph with operators of one operand put in: node before → name, operator and attributes."""
+
+    def dropped(block: Block) -> Block:
+        body: list[Node | Repeat] = []
+        renamed: dict[str, str] = {}
+        for item in block.body:
+            read = replace(item, operands=tuple(renamed.get(name, name) for name in item.operands))
+            if isinstance(read, Repeat):
+                read = replace(read, block=dropped(read.block))
+            body.append(read)
+            if item.name in places:
+                (name, op, attributes), (value,) = places[item.name], item.results
+                body.append(
+                    Node(
+                        name=name, op=op, operands=(value.name,), results=(Value(name=name, meta=value.meta),),
+                        attributes=tuple(sorted(attributes.items())), module=name.partition("/")[0],
+                        rule=OPS[op].rule((value.meta,), (value.meta,), attributes),
+                    )
+                )  # fmt: skip
+                renamed[value.name] = name
+        return replace(block, body=tuple(body), outputs=tuple(renamed.get(name, name) for name in block.outputs))
+
+    return replace(graph, root=dropped(graph.root))
+
+
 def tiny_plan(
     mesh: dict[str, int] | str, *presets: tuple[str, str], graph: ModelGraph | None = None, microbatches: int = 1
 ) -> Plan:
@@ -51,7 +91,7 @@ def tiny_plan(
     parsed = DeviceMesh.parse(mesh) if isinstance(mesh, str) else DeviceMesh.of(mesh)
     plan = Plan.new(
         graph or tiny_graph(),
-        cluster=f"1x{parsed.device_count}-h100-sxm",
+        cluster=cluster_name(parsed.device_count),
         mesh=parsed,
         global_batch=8,
         seq=8,

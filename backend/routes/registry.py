@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from planner.collectives import COLLECTIVES
 from planner.core.cluster import ClusterSpec
+from planner.core.tensor import DTYPE_BYTES
 from planner.exporters import EXPORTERS
 from planner.hardware import HARDWARE, PRECISIONS, cluster
 from planner.ops import OPS
@@ -34,6 +35,7 @@ def registry() -> Registry:
             for h in HARDWARE.values()
         ],
         precisions=list(PRECISIONS),
+        dtypes=list(DTYPE_BYTES),
         exporters=[Entry(name=e.name, summary=e.summary) for e in EXPORTERS.values()],
     )
 

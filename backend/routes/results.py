@@ -12,11 +12,11 @@ from planner.core.report import Report
 from planner.core.view import Choice
 from planner.figures import FIGURES
 
-from ..answers import json_answer, slices_answer
+from ..answers import json_answer, redistribution_answer, slices_answer
 from ..archive import zip_of
 from ..desk import AppDesk
 from ..problems import Refusal
-from ..schemas import Code, CodeFile, Figure, Slices
+from ..schemas import Code, CodeFile, Figure, RedistributionAnswer, Slices
 from . import api_router
 
 router = api_router("results")
@@ -43,6 +43,22 @@ def slices(
     found = desk.evaluated(desk.plan(plan_id))
     layout, shape = compose.tensor_at(found.view, node, slot)
     return slices_answer(layout, shape, found.plan.decisions.mesh)
+
+
+@router.get("/plans/{plan_id}/redistribution")
+def redistribution(
+    plan_id: str,
+    edge: Annotated[str, Query(max_length=500)],
+    desk: AppDesk,
+    badge: Annotated[int, Query(ge=0, le=1000)] = 0,
+) -> RedistributionAnswer:
+    """Return the redistribution of the plan that a collective is a step of.
+
+    `edge` is the id of an edge of the view, `badge` the position of the collective among its badges.
+    """
+    found = desk.evaluated(desk.plan(plan_id))
+    moved = compose.moved(found.plan, edge, badge, found.training)
+    return redistribution_answer(moved.redistribution, moved.dtype, found.plan.decisions.mesh, found.plan.cluster)
 
 
 @router.get("/plans/{plan_id}/report", response_model=Report)

@@ -19,22 +19,24 @@ class FactorChange(Closed):
 
 
 class KeepChange(Closed):
-    """Keep results Partial over an axis; `carriers` are operand positions, one a term."""
+    """Keep results Partial over an axis; `carriers` are operand positions, one a term; null forgets the decision."""
 
     type: Literal["keep"]
     target: Target
     axis: Word
-    carriers: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)]
+    carriers: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)] | None
 
 
 class ParameterChange(Closed):
-    """Say where parameters are stored: further sharded over `axes`, or as `layout`."""
+    """Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`."""
 
     type: Literal["parameter"]
     target: Target
+    of: Literal["storage", "gradient", "optimizer"] = "storage"
     axes: AxisNames = Field(default_factory=list)
     layout: Annotated[str, Field(max_length=2000)] | None = None
     regather: bool = False
+    deferred: bool = False
 
 
 class PresetChange(Closed):

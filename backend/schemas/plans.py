@@ -36,13 +36,15 @@ class KeepDecision(BaseModel):
 
 
 class ParameterDecision(BaseModel):
-    """A decision on where parameters are stored."""
+    """A decision on where parameters, their gradients or optimizer state lie."""
 
     type: Literal["parameter"]
     target: str
+    of: Literal["storage", "gradient", "optimizer"]
     axes: list[str]
     layout: str | None
     regather: bool
+    deferred: bool
 
 
 Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision, Field(discriminator="type")]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
+from ..limits import MAX_DIMS, MAX_SIZE
 from .bounds import AxisNames, Closed, Count, MeshAxes, Title, Word
 from .changes import Changes
+
+TypedText = Annotated[str, Field(max_length=500)]
+
+
+def _text_or(tag: str) -> Callable[[object], str]:
+    """Return what tells a text from a list, so that a wrong value is refused as the one or the other."""
+    return lambda value: "text" if isinstance(value, str) else tag
 
 
 class PresetUse(Closed):
@@ -76,12 +85,43 @@ class ProofRequest(Closed):
     ranks: Annotated[int, Field(ge=1, le=8)] = 8
 
 
-class RedistributionRequest(Closed):
-    """A tensor and the layouts between which it is moved."""
+AnyMesh = Annotated[
+    Annotated[MeshAxes, Tag("axes")] | Annotated[TypedText, Tag("text")], Discriminator(_text_or("axes"))
+]
+AnyShape = Annotated[
+    Annotated[list[Annotated[int, Field(ge=1, le=MAX_SIZE)]], Field(max_length=MAX_DIMS), Tag("sizes")]
+    | Annotated[TypedText, Tag("text")],
+    Discriminator(_text_or("sizes")),
+]
 
-    source: Annotated[str, Field(max_length=500)]
-    target: Annotated[str, Field(max_length=500)]
-    mesh: MeshAxes
-    shape: Annotated[list[Annotated[int, Field(ge=1, le=1 << 48)]], Field(max_length=8)]
+
+class RedistributionRequest(Closed):
+    """A tensor and the layouts between which it is moved.
+
+    Parameters
+    ----------
+    mesh, shape
+        Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+    to_mesh, to_shape
+        Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+    planner
+        `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
+    cluster
+        By default one of as many H100 as the mesh has ranks.
+    objective
+        What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+    exchange
+        Whether the direct exchange may be used.
+    """
+
+    source: TypedText
+    target: TypedText
+    mesh: AnyMesh
+    shape: AnyShape
+    to_mesh: AnyMesh | None = None
+    to_shape: AnyShape | None = None
+    planner: Literal["cheapest", "mindspore", "mindspore-alltoall"] = "cheapest"
     dtype: Word = "bfloat16"
     cluster: Word | None = None
+    objective: Literal["time", "bytes", "peak", "steps"] = "time"
+    exchange: bool = True

@@ -50,7 +50,19 @@ class Job(BaseModel):
 
 
 class RedistributionStep(BaseModel):
-    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none."""
+    """One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+
+    Parameters
+    ----------
+    kind
+        Of the registry's collectives; where the mesh or the shape changes on the way also `view`, which moves nothing,
+        and `handover`, the direct exchange among all ranks.
+    why
+        What it does for the ranks.
+    arrives
+        Per rank from 0, of the first 64: the parts, each with its begin and end per dim, whose values the rank has
+        after the step and had not before.
+    """
 
     kind: str
     axes: list[str]
@@ -63,6 +75,8 @@ class RedistributionStep(BaseModel):
     target_shape: list[int]
     received_bytes: float
     seconds: float
+    why: str
+    arrives: list[list[list[tuple[int, int]]]]
 
 
 class Slices(BaseModel):
@@ -70,6 +84,10 @@ class Slices(BaseModel):
 
     Parameters
     ----------
+    mesh
+        The mesh on which the ranks are numbered.
+    partial, reduce
+        Axes over which the values are still to be combined, and by what.
     ranks
         Ranks in all.
     slices
@@ -79,7 +97,10 @@ class Slices(BaseModel):
     """
 
     layout: str
+    mesh: list[tuple[str, int]]
     shape: list[int]
+    partial: list[str]
+    reduce: str
     ranks: int
     slices: list[list[tuple[int, int]]]
     note: str
@@ -92,14 +113,26 @@ class RedistributionAnswer(BaseModel):
     ----------
     mesh
         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+    operators
+        What MindSpore would run, where its planner was asked for.
     slices
-        What the ranks hold at the start and after every step.
+        What the ranks hold at the start and after every step, with the mesh and the shape there.
+    gap
+        By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+        is not known.
     """
 
     mesh: list[tuple[str, int]]
+    operators: list[str] = []
+    source: str
+    target: str
+    shape: list[int]
+    dtype: str
+    cluster: str
     steps: list[RedistributionStep]
     slices: list[Slices]
     received_bytes: float
     bound_bytes: float | None
     peak_bytes: float
     seconds: float
+    gap: float | None

@@ -66,6 +66,7 @@ class Registry(BaseModel):
     presets: list[PresetEntry]
     devices: list[DeviceEntry]
     precisions: list[str]
+    dtypes: list[str]
     exporters: list[Entry]
 
 

@@ -19,10 +19,11 @@ from ..core.strategy import ShardStrategy, layouts, problems
 from ..core.symbol import evaluate
 from ..core.tensor import TensorMeta
 from ..errors import Diagnostic, PlannerError, RuleError
-from ..ops import OPS
+from ..ops import OPS, Cut
 from .follow import follow
 from .parameter import parameter_layout
 from .target import EVERYWHERE, Span, covers, span
+from .uneven import uneven
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -37,11 +38,11 @@ def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
     """
     work = _Work(graph, decisions)
     work.root()
+    assemblies = (work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs))
+    findings = (*work.diagnostics, *uneven(assemblies, work.symbols, decisions.mesh), *_unmatched(graph, decisions))
     return Assignment(
-        graph=graph, mesh=decisions.mesh, symbols=work.symbols,
-        assemblies=(work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs)),
-        diagnostics=(*work.diagnostics, *_unmatched(graph, decisions)),
-    )  # fmt: skip
+        graph=graph, mesh=decisions.mesh, symbols=work.symbols, assemblies=assemblies, diagnostics=findings
+    )
 
 
 @dataclass
@@ -142,7 +143,8 @@ class _Work:
         if found:
             first = found[0]
             raise RuleError(first.code, first.message, first.hint, subject=first.subject)
-        parts = OPS[node.op].parts(node, strategy) or ((node, strategy),)
+        cuts = {factor: Cut(size, self.mesh.size_of(strategy.axes(factor))) for factor, size in sizes.items()}
+        parts = OPS[node.op].parts(node, strategy, cuts) or ((node, strategy),)
         assigned = tuple(_assigned(part, its) for part, its in parts)
         for part in assigned:
             for name, layout in zip(part.node.operands, part.operands, strict=True):

@@ -8,7 +8,7 @@ from ..core.assignment import ParameterLayout
 from ..core.graph import Parameter
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
-from ..core.plan import ParameterDecision
+from ..core.plan import STATES, ParameterDecision
 from ..errors import Diagnostic, LayoutError
 
 
@@ -19,56 +19,64 @@ def parameter_layout(
     mesh: DeviceMesh,
     diagnostics: list[Diagnostic],
 ) -> ParameterLayout:
-    """Return where a parameter lies: as its first reader reads it, or as the decisions say.
+    """Return where a parameter, its gradient and its optimizer's state lie.
 
-    A decision's `axes` are added on the first dim that they divide. Where none does, the parameter stays as it is and a
+    The storage is as the first reader reads it, the gradient as the storage, the optimizer's state as the gradient, or
+    as the decisions say. A decision's `axes` are added on the first dim that they divide, else on the dim of which a
+    rank holds most: it is cut into unequal parts, which `uneven` tells. A parameter without dims stays as it is, and a
     diagnostic says so.
     """
     shape = tuple(int(size) for size in parameter.meta.shape if isinstance(size, int))
-    storage, regather = read.adjoint, False
-    for decision in decisions:
-        regather = decision.regather
-        if decision.layout is not None:
-            storage = _stored(parameter, decision.layout)
-        elif decision.axes:
-            storage = _further(parameter, storage, decision.axes, shape, mesh, diagnostics)
-    storage.require_even(shape, mesh, subject=parameter.name)
-    moved = storage.normal(mesh) != read.normal(mesh)
+    given = tuple(decisions)
+    layout, layouts = read.adjoint, {}
+    for state in STATES:
+        for decision in given:
+            if decision.of == state and decision.layout is not None:
+                layout = _whole(parameter, state, decision.layout)
+            elif decision.of == state and decision.axes:
+                layout = _further(parameter, state, layout, decision.axes, shape, mesh, diagnostics)
+        layout.local_shape(shape, mesh, subject=parameter.name)
+        layouts[state] = layout
+    regather = next((d.regather for d in reversed(given) if d.of == "storage"), False)
+    moved = layouts["storage"].normal(mesh) != read.normal(mesh)
     return ParameterLayout(
-        parameter=parameter, storage=storage, gradient=storage.adjoint, optimizer=storage.adjoint,
-        regather=regather and moved,
+        parameter=parameter, **layouts, regather=regather and moved,
+        deferred=next((d.deferred for d in reversed(given) if d.of == "gradient"), False),
     )  # fmt: skip
 
 
-def _stored(parameter: Parameter, layout: Layout) -> Layout:
+def _whole(parameter: Parameter, state: str, layout: Layout) -> Layout:
     """Return the layout, which must hold the values themselves: updating the parts of a sum does not update the sum."""
     if layout.partial:
         raise LayoutError(
             "plan.parameter-partial",
-            f"{parameter.name} can't be stored as {layout}: it would be a sum over {'·'.join(layout.partial)}.",
-            f"Store it as {layout.adjoint}, or shard a dim over {'·'.join(layout.partial)}.",
+            f"The {state} of {parameter.name} can't lie as {layout}: "
+            f"it would be a sum over {'·'.join(layout.partial)}.",
+            f"Use {layout.adjoint}, or shard a dim over {'·'.join(layout.partial)}.",
             subject=parameter.name,
         )
     return layout
 
 
 def _further(
-    parameter: Parameter, storage: Layout, axes: Axes, shape: tuple[int, ...], mesh: DeviceMesh,
+    parameter: Parameter, state: str, before: Layout, axes: Axes, shape: tuple[int, ...], mesh: DeviceMesh,
     diagnostics: list[Diagnostic],
 ) -> Layout:  # fmt: skip
-    free = tuple(axis for axis in axes if axis not in storage.used)
-    for dim, size in enumerate(shape):
-        if free and size % (mesh.size_of(storage.dims[dim]) * mesh.size_of(free)) == 0:
-            return storage.with_dim(dim, storage.dims[dim] + free)
-    if free:
+    free = tuple(axis for axis in axes if axis not in before.used)
+    if not free:
+        return before
+    if not shape:
         diagnostics.append(
             Diagnostic(
                 code="plan.parameter-not-sharded",
                 severity="warning",
                 subject=parameter.name,
-                message=f"{parameter.name} of shape {shape} stays {storage}: no dim is a multiple of "
-                f"{'·'.join(free)} ({mesh.size_of(free)}) on top of it.",
-                hint="It is stored whole over these axes; nothing else changes.",
+                message=f"The {state} of {parameter.name} is one number and stays whole over {'·'.join(free)}.",
+                hint="Nothing else changes.",
             )
         )
-    return storage
+        return before
+    dividing = (d for d, size in enumerate(shape) if size % mesh.size_of((*before.dims[d], *free)) == 0)
+    local = before.local_shape(shape, mesh)
+    dim = next(dividing, max(range(len(shape)), key=lambda d: local[d]))
+    return before.with_dim(dim, before.dims[dim] + free)

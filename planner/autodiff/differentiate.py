@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.assignment import AssignedNode, Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph, TrainingGraph
+from ..core.assignment import (
+    AssignedNode,
+    Assignment,
+    Delivery,
+    Fanout,
+    ParameterLayout,
+    Reader,
+    Scope,
+    ShardedGraph,
+    TrainingGraph,
+    Update,
+)
 from ..core.collective import PlanEdge
 from ..core.gradient import raw_layout
 from ..core.layout import Layout
@@ -27,27 +38,33 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
     """
     assignment = sharded.assignment
     needing = _needing_gradient(assignment)
-    gradients = {
-        (index, p.parameter.name): p.gradient
-        for index, assembly in enumerate(assignment.assemblies)
-        for p in assembly.parameters
-    }
     scopes = tuple(
         Scope(
             assembly=scope.assembly,
             fanouts=tuple(
-                _backward(assignment, f, gradients.get((index, f.value), f.source.adjoint), plan_edge)
-                if f.value in needing
-                else f
+                _backward(assignment, f, scope.assembly.parameter(f.value), plan_edge) if f.value in needing else f
                 for f in scope.fanouts
             ),
+            updates=tuple(_update(assignment, p, plan_edge) for p in scope.assembly.parameters),
         )
-        for index, scope in enumerate(sharded.scopes)
+        for scope in sharded.scopes
     )
     return TrainingGraph(assignment=assignment, scopes=scopes)
 
 
-def _backward(assignment: Assignment, fanout: Fanout, gradient: Layout, plan_edge: PlanEdge) -> Fanout:
+def _update(assignment: Assignment, placed: ParameterLayout, plan_edge: PlanEdge) -> Update:
+    meta = placed.parameter.meta
+    shape = meta.concrete(assignment.symbols)
+    return Update(
+        parameter=placed.parameter.name,
+        master=plan_edge(placed.storage, placed.optimizer, shape, meta.dtype),
+        gradient=plan_edge(placed.gradient, placed.optimizer, shape, "gradient"),
+        values=plan_edge(placed.optimizer, placed.storage, shape, meta.dtype),
+    )
+
+
+def _backward(assignment: Assignment, fanout: Fanout, placed: ParameterLayout | None, plan_edge: PlanEdge) -> Fanout:
+    gradient = placed.gradient if placed else fanout.source.adjoint
     readers = tuple(replace(r, raw=_raw(assignment, r)) for r in fanout.readers)
     groups: dict[Layout, tuple[Layout, list[int]]] = {}
     for position, reader in enumerate(readers):
@@ -67,7 +84,8 @@ def _backward(assignment: Assignment, fanout: Fanout, gradient: Layout, plan_edg
         for position in delivery.readers
         if fanout.regather and delivery.redistribution.steps and _keeps(assignment, readers[position])
     )
-    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again)
+    deferred = placed is not None and placed.deferred
+    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
 
 
 def _keeps(assignment: Assignment, reader: Reader) -> bool:

@@ -153,19 +153,72 @@ def redistribute(
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="What it runs on. [default: nodes of 8 H100]")
     ] = None,
+    to_mesh: Annotated[
+        str | None, typer.Option(metavar="AXES", help="Another mesh of the same ranks, which the second layout is on.")
+    ] = None,
+    to_shape: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="Another shape of the tensor, which the second layout is of.")
+    ] = None,
+    planner: Annotated[
+        str, typer.Option(metavar="NAME", help="cheapest; mindspore or mindspore-alltoall, to compare with it.")
+    ] = "cheapest",
     steps: Annotated[bool, typer.Option("--steps", help="Draw what the ranks hold after every step.")] = False,
     as_json: Json = False,
 ) -> None:
     """Find the cheapest collectives from one layout to another, and draw which rank holds what."""
     from . import syntax
-    from .redistribution import answer, answer_json, answer_text
 
     before, after = syntax.two_layouts(layouts or (), source, target)
+    if to_mesh or to_shape or planner != "cheapest":
+        from .crossing import crossing_answer, crossing_json, crossing_text
+
+        crossed = crossing_answer(
+            before, after, mesh=mesh, to_mesh=to_mesh, shape=shape, to_shape=to_shape, dtype=dtype, cluster=cluster,
+            planner=planner,
+        )  # fmt: skip
+        show_json(crossing_json(crossed)) if as_json else show(crossing_text(crossed, each=steps))
+        return
+    from .redistribution import answer, answer_json, answer_text
+
     found = answer(before, after, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
     if as_json:
         show_json(answer_json(found))
     else:
         show(answer_text(found, each=steps))
+
+
+@app.command()
+def schedule(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A schedule; none lists them.")] = "",
+    ranks: Annotated[int, typer.Option(metavar="N", min=1, help="Ranks of the pipeline.")] = 4,
+    microbatches: Annotated[int, typer.Option(metavar="N", min=1, help="Microbatches of a step.")] = 8,
+    parts: Annotated[int, typer.Option(metavar="N", min=0, help="Parts a rank. [default: what it needs]")] = 0,
+    forward: Annotated[float, typer.Option(metavar="T", min=1e-9, help="Time of a rank's forward.")] = 1.0,
+    inputs: Annotated[float, typer.Option(metavar="T", min=0, help="Time of its input gradients.")] = 1.0,
+    weights: Annotated[float, typer.Option(metavar="T", min=0, help="Time of its weight gradients.")] = 1.0,
+    send: Annotated[float, typer.Option(metavar="T", min=0, help="Time of a message between ranks.")] = 0.0,
+    keep: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Microbatches that a rank has room for, for `automatic`.")
+    ] = 0.0,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write the order as torch's CSV.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw a pipeline schedule of equal parts, with its bubble and what it keeps."""
+    from .schedules import Asked, answer, answer_json, answer_text, csv_text, listing
+
+    if not name:
+        show(listing())
+        return
+    found = answer(
+        Asked(
+            name=name, ranks=ranks, microbatches=microbatches, per_rank=parts, forward=forward, backward_input=inputs,
+            backward_weight=weights, send=send, keep=keep,
+        )
+    )  # fmt: skip
+    if as_json:
+        show_json(answer_json(found))
+    else:
+        show(csv_text(found) if as_csv else answer_text(found, terminal_width() or 120))
 
 
 @app.command()

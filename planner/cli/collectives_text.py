@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..collectives import COLLECTIVES
-from ..core.report import CollectiveRow
+from ..core.report import OPTIMIZER, STORAGE, CollectiveRow
 from ..core.units import format_bytes, format_seconds
 from .door import heading
 from .table import column_widths, named_rows
@@ -60,8 +60,8 @@ def _grouped(rows: Iterable[CollectiveRow]) -> list[list[CollectiveRow]]:
     """Put together the parameters of a scope that one kind of collective moves over the same axes."""
     groups: dict[tuple[object, ...], list[CollectiveRow]] = {}
     for position, row in enumerate(rows):
-        key = (row.scope, row.phase, row.again, row.kind, row.axes, row.count) if row.parameter else (position,)
-        groups.setdefault(key, []).append(row)
+        alike = (row.scope, row.phase, _what(row), row.kind, row.axes, row.count)
+        groups.setdefault(alike if row.parameter else (position,), []).append(row)
     return list(groups.values())
 
 
@@ -75,14 +75,25 @@ def _scope_title(scope: str) -> str:
 def _name(group: Sequence[CollectiveRow]) -> str:
     first, last = group[0], group[-1]
     if first.parameter:
-        what = "fetch again" if first.again else "fetch" if first.phase == "forward" else "gradient"
+        one, several = _what(first)
         if len(group) == 1:
-            return f"{what}{' of' if what == 'gradient' else ''} {_short(first.value, first.scope)}"
+            return f"{one} {_short(first.value, first.scope)}"
         ends = f"{_short(first.value, first.scope)} {',' if len(group) == 2 else '…'} {_short(last.value, last.scope)}"
-        return f"{what}{'s of' if what == 'gradient' else ''} {len(group)} parameters: {ends.replace(' ,', ',')}"
+        return f"{several} {len(group)} parameters: {ends.replace(' ,', ',')}"
     readers = _readers(first)
     value = _short(first.value, first.scope)
     return f"{value} → {readers}" if first.phase == "forward" else f"gradient of {value} ← {readers}"
+
+
+def _what(row: CollectiveRow) -> tuple[str, str]:
+    """Say what is done with a parameter, or with several."""
+    if row.readers == (OPTIMIZER,):
+        return "move gradient of", "move gradients of"
+    if row.readers == (STORAGE,):
+        return "new values of", "new values of"
+    if row.again or row.phase == "forward":
+        return ("fetch again",) * 2 if row.again else ("fetch",) * 2
+    return "gradient of", "gradients of"
 
 
 def _readers(row: CollectiveRow) -> str:

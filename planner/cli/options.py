@@ -52,9 +52,10 @@ class PlanOptions:
     store: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="'TARGET WHERE [regather]'",
+            metavar="'TARGET [gradient|optimizer] WHERE [regather|deferred]'",
             help="Where parameters are stored: further over axes ('* dp regather') or as a layout "
-            "('lm_head.weight [tp, -]'). Repeatable.",
+            "('lm_head.weight [tp, -]'); or their gradients ('* gradient deferred') or optimizer state "
+            "('* optimizer dp'). Repeatable.",
         ),
     ] = None
     keep: Annotated[

@@ -110,7 +110,10 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
         plan = plan.shard(wanted.target, wanted.factors, side=wanted.side)
     for text in options.store or ():
         where = syntax.store(text)
-        plan = plan.store(where.target, axes=where.axes, layout=where.layout, regather=where.regather)
+        plan = plan.store(
+            where.target, of=where.of, axes=where.axes, layout=where.layout, regather=where.regather,
+            deferred=where.deferred,
+        )  # fmt: skip
     for text in options.keep or ():
         plan = plan.keep(*syntax.keep(text))
     return plan

@@ -8,20 +8,18 @@ from typing import Any
 
 from ..collectives import COLLECTIVES
 from ..compose import redistribute
-from ..core.cluster import ClusterSpec
 from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.tensor import DTYPE_BYTES
 from ..core.units import format_bytes, format_seconds
 from ..cost import step_seconds
-from ..errors import LayoutError
+from ..drawing import step_reason
 from ..hardware import cluster as cluster_named
 from ..hardware import cluster_name
 from ..redistribution import lower_bound_elements
 from ..simulate import slice_map
-from ..surfaces import read_layouts
-from . import syntax
+from ..surfaces import read_layouts, read_shape
 from .door import heading
 from .slices_text import slices_text
 from .table import columns
@@ -77,10 +75,10 @@ def answer(source: str, target: str, *, mesh: str, shape: str, dtype: str, clust
     PlannerError
         Whatever is wrong with a layout, the mesh, the shape, the element type or the cluster.
     """
-    sizes = syntax.shape(shape)
+    sizes = read_shape(shape)
     ranks, (before, after) = read_layouts((source, target), DeviceMesh.parse(mesh), sizes)
     machines = cluster_named(cluster or cluster_name(ranks.device_count))
-    _hold_count(ranks, machines)
+    machines.must_fit(ranks)
     moved = redistribute(before, after, ranks, shape=sizes, dtype=dtype, cluster=machines.name)
     size = DTYPE_BYTES[dtype]
     bound = lower_bound_elements(moved.source, moved.target, sizes, ranks)
@@ -145,39 +143,11 @@ def _step(step: Step, size: int, mesh: DeviceMesh, seconds: Callable[[Step], flo
     return StepAnswer(
         kind=step.kind, axes=step.axes, group_size=step.group_size, source=str(step.source), target=str(step.target),
         passed_bytes=max(step.source_elements, step.target_elements) * size,
-        received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size), seconds=seconds(step), why=_why(step),
+        received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size), seconds=seconds(step),
+        why=step_reason(step),
     )  # fmt: skip
 
 
 def _state(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> StateAnswer:
     found = slice_map(layout, shape, mesh)
     return StateAnswer(layout=str(layout), slices=found.slices, note=found.note)
-
-
-def _why(step: Step) -> str:
-    over = "·".join(step.axes)
-    match step.kind:
-        case "all_gather":
-            return f"each rank gets the parts of dim {step.dim} that the others along {over} hold"
-        case "all_reduce":
-            return f"adds up the partial results over {over} on every rank"
-        case "reduce_scatter":
-            return f"adds up the partial sums over {over} and leaves each rank its part of dim {step.dim}"
-        case "all_to_all":
-            return f"moves {over} from dim {step.dim} to dim {step.to_dim}"
-        case "slice":
-            return f"each rank keeps its part of dim {step.dim}, which it holds already"
-        case "exchange":
-            return "each rank gets directly the boxes that it needs and lacks"
-        case kind:
-            return COLLECTIVES[kind].summary.rstrip(".")
-
-
-def _hold_count(mesh: DeviceMesh, machines: ClusterSpec) -> None:
-    if mesh.device_count != machines.device_count:
-        raise LayoutError(
-            "mesh.device-count",
-            f"The mesh {mesh} has {mesh.device_count} ranks, the cluster {machines.name} has "
-            f"{machines.device_count} devices.",
-            "Make the axis sizes multiply to the number of devices, or choose another cluster.",
-        )

@@ -1,4 +1,4 @@
-"""What people type for presets, factors, layouts and shapes. Axes are joined by `·`, or by `+` on plain keyboards."""
+"""What people type for presets, factors and layouts. Axes are joined by `·`, or by `+` on plain keyboards."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.mesh import Axes
-from ..errors import Place, PlannerError
+from ..errors import PlannerError
 from ..surfaces import Counts, Side, read_counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreText:
-    """Where parameters are to be stored: axes, or a layout."""
+    """Where parameters, their gradients or their optimizer's state are to lie: axes, or a layout."""
 
     target: str
+    of: str = "storage"
     axes: Axes = ()
     layout: str | None = None
     regather: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +68,24 @@ def shard(text: str) -> ShardText:
 
 
 def store(text: str) -> StoreText:
-    """Read `* dp regather`, `lm_head.weight [tp, -]` or `* regather`."""
-    match = re.fullmatch(r"(?P<target>\S+)(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip())
+    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* regather`, `* optimizer dp` or `* gradient deferred`."""
+    match = re.fullmatch(
+        r"(?P<target>\S+)(?:\s+(?P<of>gradient|optimizer)\b)?(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip()
+    )
     words = match["rest"].split() if match else []
-    regather = bool(words) and words[-1] == "regather"
-    names = words[:-1] if regather else words
+    flag = words[-1] if words and words[-1] in {"regather", "deferred"} else ""
+    names = words[:-1] if flag else words
     given = match is not None and bool(match["layout"] or words)
     if match is None or not given or len(names) > (0 if match["layout"] else 1):
         raise PlannerError(
             "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
-            "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.", subject=text,
+            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.", subject=text,
         )  # fmt: skip
     given_axes = axes(names[0]) if names else ()
-    return StoreText(target=match["target"], axes=given_axes, layout=match["layout"], regather=regather)
+    return StoreText(
+        target=match["target"], of=match["of"] or "storage", axes=given_axes, layout=match["layout"],
+        regather=flag == "regather", deferred=flag == "deferred",
+    )  # fmt: skip
 
 
 def keep(text: str) -> tuple[str, str, tuple[int, ...]]:
@@ -103,23 +110,6 @@ def two_layouts(given: Sequence[str], source: str | None, target: str | None) ->
             "Write e.g. --from '[dp, tp]' --to '[tp, dp]'.",
         )  # fmt: skip
     return found[0], found[1]
-
-
-def shape(text: str) -> tuple[int, ...]:
-    """Read `4096x4096`, with `x`, `×` or commas."""
-    sizes = []
-    for match in re.finditer(r"[^x×,]*(?:[x×,]|$)", text):
-        part = match[0].rstrip("x×,").strip()
-        if match[0] == "" and match.start() and text[match.start() - 1] not in "x×,":
-            break
-        if not re.fullmatch(r"[1-9][0-9]{0,14}", part):
-            start = match.start() + len(match[0]) - len(match[0].lstrip()) if part else match.start()
-            raise PlannerError(
-                "cli.shape-syntax", f"{text!r} is not a shape.", "Write sizes of at least 1, e.g. 4096x4096.",
-                subject=text, place=Place(text, start, start + max(1, len(part))),
-            )  # fmt: skip
-        sizes.append(int(part))
-    return tuple(sizes)
 
 
 def _shard_error(text: str, problem: str) -> PlannerError:

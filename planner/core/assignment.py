@@ -43,6 +43,8 @@ class ParameterLayout:
     ----------
     regather
         True if readers' copies are dropped after forward and redistributed again in backward.
+    deferred
+        True if raw gradients are kept over the microbatches and redistributed once a step.
     """
 
     parameter: Parameter
@@ -50,6 +52,7 @@ class ParameterLayout:
     gradient: Layout
     optimizer: Layout
     regather: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,10 @@ class Assembly:
     operands: tuple[tuple[str, str], ...] = ()
     results: tuple[str, ...] = ()
     position: int = 0
+
+    def parameter(self, name: str) -> ParameterLayout | None:
+        """Return where a parameter lies; None if the scope has none of this name."""
+        return next((p for p in self.parameters if p.parameter.name == name), None)
 
     @property
     def count(self) -> int:
@@ -165,6 +172,8 @@ class Fanout:
         Whether the readers' copies are dropped after forward.
     again
         Forward deliveries that run once more in backward, each for one reader that needs the value there.
+    deferred
+        Whether the backward deliveries run once a step, on raw gradients that were added over the microbatches.
     """
 
     value: str
@@ -178,14 +187,46 @@ class Fanout:
     backward: tuple[Delivery, ...] = ()
     regather: bool = False
     again: tuple[Delivery, ...] = ()
+    deferred: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether this is a parameter whose gradient lies in another layout than the parameter, or is deferred."""
+        return self.kind == "parameter" and (self.deferred or self.gradient not in {None, self.source})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """How a parameter is updated once a step, where its optimizer's state lies.
+
+    Parameters
+    ----------
+    master
+        Storage → optimizer layout, once before the first step.
+    gradient
+        Gradient layout → optimizer layout, every step.
+    values
+        Optimizer layout → storage, every step.
+    """
+
+    parameter: str
+    master: Redistribution
+    gradient: Redistribution
+    values: Redistribution
+
+    @property
+    def apart(self) -> bool:
+        """Whether the optimizer's state lies in another layout than the parameter."""
+        return self.values.source != self.values.target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """An assembly with the fan-outs of its values."""
+    """An assembly with the fan-outs of its values, and in a training graph the updates of its parameters."""
 
     assembly: Assembly
     fanouts: tuple[Fanout, ...]
+    updates: tuple[Update, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +239,7 @@ class ShardedGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingGraph:
-    """A sharded graph with every backward redistribution and every parameter's gradient layout."""
+    """A sharded graph with every backward redistribution and every parameter's update."""
 
     assignment: Assignment
     scopes: tuple[Scope, ...]

@@ -7,6 +7,8 @@ shorter or empty, as torch does. Size 10 over an axis of 8 gives 2,2,2,2,2,0,0,0
 
 from __future__ import annotations
 
+from collections import Counter
+
 from .mesh import Axes, DeviceMesh
 
 
@@ -25,3 +27,18 @@ def largest(size: int, axes: Axes, mesh: DeviceMesh) -> int:
     for axis in axes:
         size = -(-size // mesh.size(axis))
     return size
+
+
+def lengths(size: int, axes: Axes, mesh: DeviceMesh) -> Counter[int]:
+    """Return how many of the positions along `axes` hold a chunk of each length."""
+    held = Counter({size: 1})
+    for axis in axes:
+        count = mesh.size(axis)
+        cut: Counter[int] = Counter()
+        for extent, times in held.items():
+            length = -(-extent // count)
+            full, rest = divmod(extent, length) if length else (0, 0)
+            for each, of_it in ((length, full), (rest, bool(rest)), (0, count - full - bool(rest))):
+                cut[each] += of_it * times
+        held = +cut
+    return held

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import LayoutError
+from .mesh import DeviceMesh
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
@@ -81,3 +84,19 @@ class ClusterSpec:
     def device_count(self) -> int:
         """Number of devices."""
         return self.nodes * self.devices_per_node
+
+    def must_fit(self, mesh: DeviceMesh) -> None:
+        """Refuse a mesh that has not one rank for every device.
+
+        Raises
+        ------
+        LayoutError
+            `mesh.device-count`.
+        """
+        if mesh.device_count != self.device_count:
+            raise LayoutError(
+                "mesh.device-count",
+                f"The mesh {mesh} has {mesh.device_count} ranks, the cluster {self.name} has "
+                f"{self.device_count} devices.",
+                "Make the axis sizes multiply to the number of devices, or choose another cluster.",
+            )

@@ -114,19 +114,19 @@ class DeviceMesh:
 
     def stride(self, axis: str) -> int:
         """Return how many ranks lie between neighbours along `axis`."""
-        position = self.names.index(axis)
-        return prod(size for _, size in self.axes[position + 1 :])
+        return _grid(self)[axis][0]
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """Return axis → coordinate of a rank."""
-        return {name: rank // self.stride(name) % size for name, size in self.axes}
+        return {name: rank // stride % size for name, (stride, size) in _grid(self).items()}
 
     def index(self, rank: int, axes: Axes) -> int:
         """Return the position of `rank` along several axes, the first one major."""
+        grid = _grid(self)
         position = 0
         for axis in axes:
-            size = self.size(axis)
-            position = position * size + rank // self.stride(axis) % size
+            stride, size = grid[axis] if axis in grid else (0, self.size(axis))
+            position = position * size + rank // stride % size
         return position
 
     def group(self, axes: Axes, rank: int = 0) -> tuple[int, ...]:
@@ -158,6 +158,13 @@ class DeviceMesh:
         for name, size in self.axes:
             axes += list(zip(parts, sizes, strict=True)) if name == axis else [(name, size)]
         return DeviceMesh(tuple(axes)), parts
+
+
+@cache
+def _grid(mesh: DeviceMesh) -> Mapping[str, tuple[int, int]]:
+    """Return how many ranks lie between neighbours along each axis, and how many neighbours there are."""
+    sizes = [size for _, size in mesh.axes]
+    return {name: (prod(sizes[i + 1 :]), size) for i, (name, size) in enumerate(mesh.axes)}
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..errors import PlannerError
 from .layout import Layout
 from .mesh import Axes, DeviceMesh
 
@@ -31,25 +32,53 @@ class KeepDecision:
     carriers: tuple[int, ...]
 
 
+STATES = ("storage", "gradient", "optimizer")
+"""What a parameter has a layout of; each follows the one before it unless a decision says otherwise."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterDecision:
-    """Where the parameters that `target` names are stored.
+    """Where the parameters that `target` names are stored, or their gradients or their optimizer's state.
 
     Parameters
     ----------
+    of
+        One of `STATES`. The optimizer's state follows the gradient, and the gradient the storage.
     axes
-        Axes over which storage, gradient and optimizer state are sharded further than the readers ask for, on the first
-        dim that divides.
+        Axes over which it is sharded further than what it follows, on the first dim that divides; storage follows the
+        first reader.
     layout
-        An explicit storage layout instead; `axes` is then empty.
+        An explicit layout instead; `axes` is then empty.
     regather
-        Drop the redistributed copy after forward and fetch it again in backward.
+        Of storage: drop the redistributed copy after forward and fetch it again in backward.
+    deferred
+        Of the gradient: keep the raw gradients over the microbatches and redistribute their sum once a step.
+
+    Raises
+    ------
+    PlannerError
+        `plan.parameter-state`, `plan.parameter-flag`.
     """
 
     target: str
+    of: str = "storage"
     axes: Axes = ()
     layout: Layout | None = None
     regather: bool = False
+    deferred: bool = False
+
+    def __post_init__(self) -> None:
+        if self.of not in STATES:
+            raise PlannerError(
+                "plan.parameter-state", f"{self.of!r} is nothing that a parameter has a layout of.",
+                f"Use one of {', '.join(STATES)}.", subject=self.target,
+            )  # fmt: skip
+        for flag, given, state in (("regather", self.regather, "storage"), ("deferred", self.deferred, "gradient")):
+            if given and self.of != state:
+                raise PlannerError(
+                    "plan.parameter-flag", f"{flag} belongs to the {state} of {self.target!r}, not to the {self.of}.",
+                    f"Say it in a decision on the {state}.", subject=self.target,
+                )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,12 @@ class CostItem:
         return {child.name: child for child in self.children}[name]
 
 
+PHASES = ("forward", "backward", "update")
+"""Parts of a training step; the update comes once, after all microbatches."""
+OPTIMIZER, STORAGE = "optimizer", "storage"
+"""Readers of a finished gradient that goes to the optimizer's state, and of new values on their way to the storage."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveRow:
     """One collective of a training step.
@@ -55,11 +61,12 @@ class CollectiveRow:
     scope
         Title of the scope, empty for what is outside the layers.
     phase
-        `forward` or `backward`; `backward` includes fetching dropped parameters again.
+        One of `PHASES`; `backward` includes fetching dropped parameters again.
     value
         The value or parameter that is moved.
     readers
-        Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward).
+        Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward, or
+        update if that is deferred); `OPTIMIZER` or `STORAGE` for what else an update moves.
     kind, axes, group_size
         The collective and its group.
     payload_bytes

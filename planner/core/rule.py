@@ -1,8 +1,9 @@
 """What an operator allows: one einsum-like line of factors, and its terms.
 
 `batch seq k, n k -> batch seq n` says: two operands, one result; a *factor* is an index of the operator's iteration
-space, and each tensor dim is an ordered product of factors, `(g r e)` when there are several. A factor in no result is
-a *reduction*: sharding it makes the result Partial. *Terms* (`x*weight + bias`) say that the operator is a sum of
+space, and each tensor dim is an ordered product of factors, `(g r e)` when there are several. A dim of
+size 1 that is no index, such as one that broadcasts, is written `1`. A factor in no result is a *reduction*: sharding
+it makes the result Partial. *Terms* (`x*weight + bias`) say that the operator is a sum of
 products of operands; an operand in no term is nonlinear and never Partial (`docs/concepts/rules.md`).
 
 Invariants: every factor has one size; a term names operands of the rule; `str(rule)` shows line and terms.
@@ -37,6 +38,8 @@ class ShardingRule:
         Factors that may not be sharded, with the reason.
     even
         Factors that must divide (heads, groups, experts): they never get uneven shards.
+    least
+        Smallest extents that a sharded factor may be cut down to, where a device reaches over to its neighbours only.
     special
         Factors whose sharding replaces the operator by a small graph of parts (`OpDef.parts`).
     reduce
@@ -49,6 +52,7 @@ class ShardingRule:
     sizes: tuple[tuple[str, Size], ...]
     blocked: tuple[tuple[str, str], ...] = ()
     even: frozenset[str] = frozenset()
+    least: tuple[tuple[str, int], ...] = ()
     special: frozenset[str] = frozenset()
     reduce: str = "sum"
 
@@ -62,6 +66,7 @@ class ShardingRule:
         sizes: dict[str, Size] | None = None,
         blocked: dict[str, str] | None = None,
         even: frozenset[str] = frozenset(),
+        least: dict[str, int] | None = None,
         special: frozenset[str] = frozenset(),
         reduce: str = "sum",
     ) -> ShardingRule:
@@ -93,6 +98,7 @@ class ShardingRule:
             sizes=_sizes(operands + results, shapes, dict(sizes or {}), line),
             blocked=tuple((blocked or {}).items()),
             even=even,
+            least=tuple((least or {}).items()),
             special=special,
             reduce=reduce,
         )
@@ -136,11 +142,11 @@ class ShardingRule:
 
 def _tensor(text: str) -> TensorFactors:
     dims = re.findall(r"\(([^)]*)\)|(\S+)", text)
-    return tuple(tuple(group.split()) if group else (single,) for group, single in dims)
+    return tuple(tuple(group.split()) if group else () if single == "1" else (single,) for group, single in dims)
 
 
 def _print(tensor: TensorFactors) -> str:
-    return " ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in tensor)
+    return " ".join(f"({' '.join(dim)})" if len(dim) > 1 else "".join(dim) or "1" for dim in tensor)
 
 
 def _sizes(

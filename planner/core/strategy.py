@@ -1,7 +1,8 @@
 """A strategy: which mesh axes shard which factors of an operator, and which axes it keeps Partial.
 
 Operand and result layouts follow from rule and strategy, and nothing else decides legality. `problems` returns every
-reason against a strategy, each naming operator, factor, numbers and a remedy.
+reason against a strategy, each naming operator, factor, numbers and a remedy. A size that its axes do not divide is no
+reason, unless the factor is marked `even` or lies in a merged dim whose chunks would be others (`core.merged`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import Diagnostic
+from .chunk import largest, lengths
 from .layout import Layout
+from .merged import Mismatch, mismatch
 from .mesh import Axes, DeviceMesh
-from .rule import ShardingRule, TensorFactors
+from .rule import Factors, ShardingRule, TensorFactors
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,40 +113,73 @@ def _problems(
                          f"{subject}: factor {factor} may not be sharded: {blocked[factor]}.",
                          f"Take {'·'.join(axes)} from {factor}.")  # fmt: skip
         count = mesh.size_of(axes)
-        if sizes[factor] % count:
-            what = "must get equal parts" if factor in rule.even else "would get unequal parts, not supported yet"
-            code = "rule.factor-even" if factor in rule.even else "layout.uneven-unsupported"
+        if factor in rule.even and sizes[factor] % count:
             divisors = [d for d in range(1, min(sizes[factor], 4096) + 1) if sizes[factor] % d == 0]
             near = [d for d in divisors if d <= count][-3:]
-            yield _error(code, subject,
+            yield _error("rule.factor-even", subject,
                          f"{subject}: factor {factor} of size {sizes[factor]} over {'·'.join(axes)} ({count} parts) "
-                         f"{what}: {sizes[factor]} % {count} = {sizes[factor] % count}.",
+                         f"must get equal parts: {sizes[factor]} % {count} = {sizes[factor] % count}.",
                          f"Use a degree that divides {sizes[factor]}, e.g. {', '.join(map(str, near))}."
                          if len(axes) == 1 else
                          f"Take {' or '.join(axes)} from {factor}: its axes must multiply to a divisor of "
                          f"{sizes[factor]}.")  # fmt: skip
     yield from _merged_dims(rule, strategy, sizes, mesh, subject)
+    yield from _least(rule, strategy, sizes, mesh, subject)
     yield from _kept(rule, strategy, subject)
+
+
+def fits(dim: Factors, axes: Mapping[str, Axes], sizes: Mapping[str, int], mesh: DeviceMesh) -> bool:
+    """Return whether a tensor dim of these factors can lie over their axes (`core.merged`)."""
+    return len(dim) == 1 or _mismatch(dim, axes, sizes, mesh) is None
+
+
+def _mismatch(dim: Factors, axes: Mapping[str, Axes], sizes: Mapping[str, int], mesh: DeviceMesh) -> Mismatch | None:
+    cuts = tuple(tuple(mesh.size(axis) for axis in axes.get(factor, ())) for factor in dim)
+    return mismatch(tuple(sizes[factor] for factor in dim), cuts)
 
 
 def _merged_dims(
     rule: ShardingRule, strategy: ShardStrategy, sizes: Mapping[str, int], mesh: DeviceMesh, subject: str
 ) -> Iterator[Diagnostic]:
-    """Refuse to shard a minor factor of a merged dim unless the major ones are down to extent 1.
+    """Refuse factors of a merged dim whose shards would have the right shape and silently wrong contents."""
+    axes = dict(strategy.factors)
+    for dim in dict.fromkeys(dim for tensor in (*rule.operands, *rule.results) for dim in tensor if len(dim) > 1):
+        found = _mismatch(dim, axes, sizes, mesh)
+        counts = {factor: mesh.size_of(axes.get(factor, ())) for factor in dim}
+        if found is None or any(factor in rule.even and sizes[factor] % counts[factor] for factor in dim):
+            continue
+        left = {factor: largest(sizes[factor], axes.get(factor, ()), mesh) for factor in dim}
+        for i, minor in enumerate(dim[1:], start=1):
+            whole = [factor for factor in dim[:i] if left[factor] > 1]
+            if counts[minor] > 1 and whole:
+                yield _error("rule.minor-factor", subject,
+                             f"{subject}: {minor} is the minor part of the dim ({' '.join(dim)}); sharding it "
+                             f"needs {whole[0]} down to 1 on each device, but {left[whole[0]]} are left.",
+                             f"Shard {whole[0]} first.")  # fmt: skip
+                return
+        cut = next(factor for factor in dim if sizes[factor] % counts[factor])
+        at = "·".join(axis for factor in dim for axis in axes.get(factor, ()))
+        part = ", ".join(f"{f} {start}:{stop}" for f, (start, stop) in zip(dim, found.factors, strict=True))
+        yield _error("rule.merged-uneven", subject,
+                     f"{subject}: {cut} of size {sizes[cut]} is not cut evenly by {'·'.join(axes[cut])}, and is part "
+                     f"of the dim ({' '.join(dim)}): the rank at place {found.position} along {at} would compute "
+                     f"{part} and hold {found.held[0]}:{found.held[1]} of the dim, which are other elements.",
+                     f"Shard {cut} over axes that multiply to a divisor of {sizes[cut]}.")  # fmt: skip
+        return
 
-    Otherwise the shards have the right shape and silently wrong contents (boxes, not divisibility, decide).
-    """
-    for tensor in (*rule.operands, *rule.results):
-        for factors in tensor:
-            for i, minor in enumerate(factors[1:], start=1):
-                whole = [f for f in factors[:i] if sizes[f] > mesh.size_of(strategy.axes(f))]
-                if strategy.axes(minor) and whole:
-                    left = sizes[whole[0]] // mesh.size_of(strategy.axes(whole[0]))
-                    yield _error("rule.minor-factor", subject,
-                                 f"{subject}: {minor} is the minor part of the dim ({' '.join(factors)}); sharding it "
-                                 f"needs {whole[0]} down to 1 on each device, but {left} are left.",
-                                 f"Shard {whole[0]} first.")  # fmt: skip
-                    return
+
+def _least(
+    rule: ShardingRule, strategy: ShardStrategy, sizes: Mapping[str, int], mesh: DeviceMesh, subject: str
+) -> Iterator[Diagnostic]:
+    """Refuse shards that are smaller than what their neighbours need of them."""
+    for factor, least in rule.least:
+        count = mesh.size_of(strategy.axes(factor))
+        left = min(lengths(sizes[factor], strategy.axes(factor), mesh))
+        if count > 1 and left < least:
+            yield _error("rule.factor-thin", subject,
+                         f"{subject}: factor {factor} of size {sizes[factor]} in {count} parts leaves "
+                         f"{left} to a device, but its neighbours read {least} of them.",
+                         f"Shard {factor} over at most {max(1, sizes[factor] // least)} devices.")  # fmt: skip
 
 
 def _kept(rule: ShardingRule, strategy: ShardStrategy, subject: str) -> Iterator[Diagnostic]:

@@ -113,6 +113,30 @@ def evaluate(size: Size, values: frozenset[tuple[str, int]]) -> int:
     return total
 
 
+def quotient(size: Size, divisor: Size) -> Size | None:
+    """Return the size whose product with `divisor` is `size`, or None where there is none.
+
+    Sums are divided term by term by a single term; a sum as divisor divides only itself.
+    """
+    whole, part = Polynomial.of(size), Polynomial.of(divisor)
+    if whole == part:
+        return 1
+    if len(part.terms) != 1 or not whole.terms:
+        return None
+    ((monomial, coefficient),) = part.terms
+    out: dict[Monomial, int] = {}
+    for names, count in whole.terms:
+        left = list(names)
+        for name in monomial:
+            if name not in left:
+                return None
+            left.remove(name)
+        if count % coefficient:
+            return None
+        out[tuple(left)] = count // coefficient
+    return _constant(_canonical(out))
+
+
 def _canonical(terms: Mapping[Monomial, int]) -> Polynomial:
     return Polynomial(tuple(sorted((m, c) for m, c in terms.items() if c)))
 

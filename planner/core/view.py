@@ -126,7 +126,8 @@ class Badge:
     Parameters
     ----------
     readers
-        Ids of the nodes that it serves (forward) or whose gradients it finishes (backward).
+        Ids of the nodes that it serves (forward) or whose gradients it finishes (backward); none where it brings a
+        finished gradient to the optimizer's state or new values from it.
     payload_bytes
         Bytes of the larger of its input and output on a rank.
     seconds
@@ -164,6 +165,10 @@ class EdgeView:
         Layout of its finished gradient; empty if it has none.
     regather
         Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
+    optimizer
+        Layout of a parameter's optimizer state; empty for other values.
+    deferred
+        Whether a parameter's raw gradients are reduced once a step.
     """
 
     id: str
@@ -176,6 +181,8 @@ class EdgeView:
     gradient: str
     badges: tuple[Badge, ...]
     regather: bool = False
+    optimizer: str = ""
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

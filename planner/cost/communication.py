@@ -36,8 +36,10 @@ from dataclasses import dataclass
 
 from ..collectives import COLLECTIVES
 from ..collectives.definition import even
+from ..collectives.handover import handover_demand
 from ..core.cluster import ClusterSpec, LinkSpec
 from ..core.collective import Redistribution, Step
+from ..core.crossing import VIEW, Leg
 from ..core.mesh import Axes, DeviceMesh
 
 
@@ -89,6 +91,18 @@ def redistribution_seconds(
 ) -> float:
     """Return the seconds of a whole redistribution: its steps wait for each other."""
     return sum(step_seconds(step, dtype_bytes, mesh, cluster) for step in redistribution.steps)
+
+
+def leg_seconds(leg: Leg, dtype_bytes: int, cluster: ClusterSpec) -> float:
+    """Return the seconds of one leg of a crossing: a handover is pairwise among all ranks, a view takes none."""
+    if leg.step is not None:
+        return step_seconds(leg.step, dtype_bytes, leg.source.mesh, cluster)
+    if leg.kind == VIEW:
+        return 0.0
+    wanted = handover_demand(leg.source, leg.target)
+    mesh = leg.source.mesh
+    moved = max(wanted.received, wanted.sent) * dtype_bytes
+    return pairwise_seconds(moved, wanted.pieces, Group.of(mesh, mesh.names, cluster), cluster)
 
 
 def gather_seconds(received: float, group: Group, cluster: ClusterSpec) -> float:

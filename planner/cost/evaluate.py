@@ -57,6 +57,7 @@ def price(training: TrainingGraph, microbatches: int, precision: Precision, clus
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
         parameters_backward=communication_seconds(rows, "backward", parameter=True),
+        update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
     return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ..core.cluster import DeviceSpec
 from ..core.plan import Precision
-from ..core.report import CollectiveRow, CostItem
+from ..core.report import PHASES, CollectiveRow, CostItem
 from .compute import KernelTime, backward_time, forward_time, optimizer_traffic
 from .memory import ITEMS, Held, memory_bytes
 from .step_time import StepSeconds
@@ -73,8 +73,10 @@ def _thing(thing: Held) -> CostItem:
 def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: DeviceSpec) -> CostItem:
     times = work.count * microbatches
     layers = f"{work.count} layers × " if work.title else ""
+    device_of = "one device" if work.even else "the device with the largest parts"
+    flops = f"on {device_of}, one layer, one microbatch"
     inputs = (
-        CostItem(name="FLOPs", value=kernel.flops, unit="FLOP", formula="on one device, one layer, one microbatch"),
+        CostItem(name="FLOPs", value=kernel.flops, unit="FLOP", formula=flops),
         CostItem(name="bytes", value=kernel.nbytes, unit="B", formula="read and written"),
         CostItem(name="peak", value=kernel.peak, unit="FLOP/s"),
         CostItem(name="memory bandwidth", value=device.memory_bandwidth, unit="B/s"),
@@ -92,10 +94,11 @@ def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: Devic
 def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool) -> CostItem:
     chosen = [row for row in rows if row.parameter == parameter]
     phases = []
-    for phase in ("forward", "backward"):
+    for phase in PHASES:
         inside = _by_scope((row.scope, _row(row)) for row in chosen if row.phase == phase)
-        phases.append(_total(phase, "s", "sum over the collectives", inside))
-    return _total(name, "s", "forward + backward", phases)
+        if phase != "update" or inside:
+            phases.append(_total(phase, "s", "sum over the collectives", inside))
+    return _total(name, "s", " + ".join(phase.name for phase in phases), phases)
 
 
 def _row(row: CollectiveRow) -> CostItem:

@@ -1,12 +1,13 @@
 r"""What lies in the memory of the fullest device: model states, saved activations, buffers.
 
-All even layouts give every rank as much as any other, so one rank stands for all.
+The rank at coordinate 0 of every axis holds the largest part of every tensor, so it stands for all: where sizes divide,
+every rank holds as much. What is cut into unequal parts says "largest part".
 
 =================== =============================================================================================
 parameters          storage layout, in the compute type
-gradients           gradient layout, in the gradient type
+gradients           gradient layout, in the gradient type; deferred ones raw until the end of the step, if that is more
 optimizer state     optimizer layout: Adam's moments and, if its type differs, a master copy (Rajbhandari et al. 2020,
-                    ZeRO, section 3.1)
+                    ZeRO, section 3.1) or its shard is another than the stored one
 saved activations   what autograd keeps for backward, in the layout in which its operator reads it; readers that share
                     one delivery share one tensor. Counted from the graph, not from a formula for one architecture
                     (Korthikanti et al. 2022 give such formulas)
@@ -33,7 +34,7 @@ from ..core.collective import Redistribution
 from ..core.layout import Layout
 from ..core.plan import Precision
 from ..core.tensor import DTYPE_BYTES
-from ..hardware import optimizer_bytes
+from ..hardware import has_master, optimizer_bytes
 from .work import LocalTensor, NodeWork, captured, itemsize
 
 PARAMETERS = "parameters"
@@ -102,20 +103,28 @@ def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
     mesh, symbols = training.assignment.mesh, training.assignment.symbols
     for scope in training.scopes:
         assembly = scope.assembly
+        waiting = {f.value: [d.redistribution.source for d in f.backward] for f in scope.fanouts if f.deferred}
         for placed in assembly.parameters:
             parameter = placed.parameter
             shape = parameter.meta.concrete(symbols)
+            # The optimizer updates the stored values themselves where it can.
+            copy = placed.optimizer != placed.storage and not has_master(precision)
+            state = optimizer_bytes(precision) + copy * DTYPE_BYTES[precision.compute]
             for item, layout, size in (
                 (PARAMETERS, placed.storage, DTYPE_BYTES[precision.compute]),
                 (GRADIENTS, placed.gradient, DTYPE_BYTES[precision.gradient]),
-                (OPTIMIZER, placed.optimizer, optimizer_bytes(precision)),
+                (OPTIMIZER, placed.optimizer, state),
             ):
-                elements = layout.local_elements(shape, mesh)
+                elements, note = layout.local_elements(shape, mesh), f"{layout}, {size} B each"
+                note += "" if layout.even(shape, mesh) else ", largest part"
+                raw = waiting.get(parameter.name, ()) if item == GRADIENTS else ()
+                if (kept := sum(each.local_elements(shape, mesh) for each in raw)) > elements:
+                    elements, note = kept, f"raw {' and '.join(map(str, raw))}, {size} B each, reduced once a step"
                 yield Held(
                     item=item,
                     scope=assembly.title,
                     name=parameter.name,
-                    note=f"{layout}, {size} B each",
+                    note=note,
                     nbytes=float(elements * size),
                     count=assembly.count,
                 )
@@ -169,7 +178,7 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
                 item=item,
                 scope=work.title if scope else "",
                 name=name,
-                note=f"{tensor.layout}, read by {work.node.name}",
+                note=f"{tensor}, read by {work.node.name}",
                 nbytes=float(tensor.nbytes),
                 count=count,
             )
@@ -223,7 +232,7 @@ def _loss(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Held
     for work in works:
         for result in work.results:
             if result.name == logits:
-                note = f"{result.layout}; their gradient takes their place"
+                note = f"{result}; their gradient takes their place"
                 yield Held(item=LOSS, scope=work.title, name=logits, note=note, nbytes=float(result.nbytes))
 
 
@@ -231,6 +240,7 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
     """Yield the largest thing that comes and goes."""
     logits = training.assignment.graph.logits
     found: list[tuple[float, str, str, str, Redistribution | None]] = []
+    gradient, compute = DTYPE_BYTES[precision.gradient], DTYPE_BYTES[precision.compute]
     for scope in training.scopes:
         for fanout in scope.fanouts:
             size = itemsize(fanout.meta.dtype, precision)
@@ -239,6 +249,12 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
             deliveries += [("backward", d.redistribution, back) for d in fanout.backward]
             for phase, moved, each in deliveries:
                 found.append((float(moved.peak_elements * each), scope.assembly.title, fanout.value, phase, moved))
+        for update in scope.updates:
+            # The gradient in its type, the values in that of the computation.
+            for moved, each in ((update.gradient, gradient), (update.values, compute)):
+                found.append(
+                    (float(moved.peak_elements * each), scope.assembly.title, update.parameter, "update", moved)
+                )
     for work in works:
         touched = {tensor.name for tensor in (*work.operands, *work.results)}
         # The gradient of the logits is in their own item.

@@ -1,19 +1,23 @@
 """The collectives of a training step, one row for each step of each redistribution.
 
-Everything runs once a layer and once a microbatch. That holds for the reductions of parameter gradients too: gradients
-are reduced and added in their gradient layout after every microbatch (keeping them partial until the last one would
-save time and cost memory; it is not planned yet).
+Forward and backward run once a layer and once a microbatch. That holds for the reductions of parameter gradients too:
+they are reduced and added in their gradient layout after every microbatch. The phase `update` comes once a step:
+deferred gradients are reduced, gradients go to where the optimizer's state lies, and new values go back to where they
+are stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..collectives import COLLECTIVES
-from ..core.assignment import Delivery, Fanout, TrainingGraph
+from ..core.assignment import Assembly, Delivery, Fanout, TrainingGraph, Update
 from ..core.cluster import ClusterSpec
+from ..core.collective import Redistribution
+from ..core.mesh import DeviceMesh
 from ..core.plan import Precision
-from ..core.report import CollectiveRow
+from ..core.report import OPTIMIZER, PHASES, STORAGE, CollectiveRow
 from ..core.tensor import DTYPE_BYTES
 from .communication import step_seconds
 from .work import itemsize
@@ -22,48 +26,71 @@ from .work import itemsize
 def collective_rows(
     training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec
 ) -> tuple[CollectiveRow, ...]:
-    """Return every collective of a step: all of forward, then all of backward."""
-    rows = [
-        row
-        for scope in training.scopes
-        for fanout in scope.fanouts
-        for row in _rows(training, scope.assembly.title, scope.assembly.count, fanout, microbatches, precision, cluster)
-    ]
-    return tuple(sorted(rows, key=lambda row: row.phase == "backward"))
+    """Return every collective of a step: all of forward, then all of backward, then those of the update."""
+    rows: list[CollectiveRow] = []
+    for scope in training.scopes:
+        make = _Rows(training.assignment.mesh, cluster, scope.assembly.title, scope.assembly.count, microbatches)
+        for fanout in scope.fanouts:
+            rows += _moves(make, fanout, precision)
+        for update in scope.updates:
+            rows += _updates(make, update, scope.assembly, precision)
+    return tuple(sorted(rows, key=lambda row: PHASES.index(row.phase)))
 
 
-def _rows(
-    training: TrainingGraph,
-    title: str,
-    count: int,
-    fanout: Fanout,
-    microbatches: int,
-    precision: Precision,
-    cluster: ClusterSpec,
-) -> Iterator[CollectiveRow]:
-    mesh = training.assignment.mesh
-    size = itemsize(fanout.meta.dtype, precision)
-    parameter = fanout.kind == "parameter"
-    back = DTYPE_BYTES[precision.gradient] if parameter else size
-    phases: list[tuple[str, bool, Delivery, int]] = [("forward", False, d, size) for d in fanout.forward]
-    phases += [("backward", True, d, size) for d in fanout.again]
-    phases += [("backward", False, d, back) for d in fanout.backward]
-    for phase, again, delivery, bytes_each in phases:
-        for step in delivery.redistribution.steps:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Writes the rows of one scope."""
+
+    mesh: DeviceMesh
+    cluster: ClusterSpec
+    title: str
+    layers: int
+    microbatches: int
+
+    def __call__(
+        self, value: str, readers: tuple[str, ...], moved: Redistribution, phase: str, bytes_each: int, *,
+        parameter: bool, again: bool = False,
+    ) -> Iterator[CollectiveRow]:  # fmt: skip
+        """Yield a row for each step of a redistribution."""
+        for step in moved.steps:
             yield CollectiveRow(
-                scope=title,
+                scope=self.title,
                 phase=phase,
-                value=fanout.value,
-                readers=tuple(fanout.readers[i].node for i in delivery.readers),
+                value=value,
+                readers=readers,
                 kind=step.kind,
                 axes=step.axes,
                 group_size=step.group_size,
                 payload_bytes=max(step.source_elements, step.target_elements) * bytes_each,
-                wire_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, bytes_each),
-                seconds=step_seconds(step, bytes_each, mesh, cluster),
-                count=count * microbatches,
+                wire_bytes=COLLECTIVES[step.kind].received_bytes(step, self.mesh, bytes_each),
+                seconds=step_seconds(step, bytes_each, self.mesh, self.cluster),
+                count=self.layers * (1 if phase == "update" else self.microbatches),
                 source=str(step.source),
                 target=str(step.target),
                 parameter=parameter,
                 again=again,
             )
+
+
+def _moves(make: _Rows, fanout: Fanout, precision: Precision) -> Iterator[CollectiveRow]:
+    size = itemsize(fanout.meta.dtype, precision)
+    parameter = fanout.kind == "parameter"
+    back = DTYPE_BYTES[precision.gradient] if parameter else size
+    phases: list[tuple[str, bool, Delivery, int]] = [("forward", False, d, size) for d in fanout.forward]
+    phases += [("backward", True, d, size) for d in fanout.again]
+    phases += [("update" if fanout.deferred else "backward", False, d, back) for d in fanout.backward]
+    for phase, again, delivery, bytes_each in phases:
+        readers = tuple(fanout.readers[i].node for i in delivery.readers)
+        yield from make(
+            fanout.value, readers, delivery.redistribution, phase, bytes_each, parameter=parameter, again=again
+        )
+
+
+def _updates(make: _Rows, update: Update, assembly: Assembly, precision: Precision) -> Iterator[CollectiveRow]:
+    placed = assembly.parameter(update.parameter)
+    assert placed is not None
+    for moved, reader, size in (
+        (update.gradient, OPTIMIZER, DTYPE_BYTES[precision.gradient]),
+        (update.values, STORAGE, itemsize(placed.parameter.meta.dtype, precision)),
+    ):
+        yield from make(update.parameter, (reader,), moved, "update", size, parameter=True)

@@ -1,12 +1,13 @@
 r"""The time of an optimizer step from its parts.
 
 ```text
-estimate = C_f + C_b + A + max(0, P_f − C_f) + max(0, P_b − C_b) + optimizer
-lower    = max(C_f + C_b, A + P_f + P_b) + optimizer        everything hidden that could be
-upper    = C_f + C_b + A + P_f + P_b + optimizer            nothing hidden
+estimate = C_f + C_b + A + max(0, P_f − C_f) + max(0, P_b − C_b) + U + optimizer
+lower    = max(C_f + C_b, A + P_f + P_b + U) + optimizer    everything hidden that could be
+upper    = C_f + C_b + A + P_f + P_b + U + optimizer        nothing hidden
 ```
 
-C is computation, A the collectives of activations, P those of parameters, forward and backward. The next operator waits
+C is computation, A the collectives of activations, P those of parameters, forward and backward, U those of the update,
+for which all gradients must be there and the next step waits. The next operator waits
 for A, so A is exposed. P does not depend on the activations: weights can be fetched ahead and gradients reduced behind
 the computation of the same phase (Li et al. 2020, PyTorch Distributed; Zhao et al. 2023, PyTorch FSDP), so only what is
 longer than that computation is exposed. That a fetch can't hide before the first layer, and that overlapping slows
@@ -29,7 +30,7 @@ class StepSeconds:
     ----------
     forward, backward
         Computation.
-    activations_forward, activations_backward, parameters_forward, parameters_backward
+    activations_forward, activations_backward, parameters_forward, parameters_backward, update
         Communication.
     """
 
@@ -39,6 +40,7 @@ class StepSeconds:
     activations_backward: float
     parameters_forward: float
     parameters_backward: float
+    update: float
     optimizer: float
 
     @property
@@ -50,7 +52,7 @@ class StepSeconds:
     def communication(self) -> float:
         """Seconds of all collectives, hidden or not."""
         activations = self.activations_forward + self.activations_backward
-        return activations + self.parameters_forward + self.parameters_backward
+        return activations + self.parameters_forward + self.parameters_backward + self.update
 
     @property
     def hidden_forward(self) -> float:

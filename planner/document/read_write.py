@@ -15,7 +15,8 @@ from ..core.json_text import JsonBounds, canonical, digest, parse
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision
-from ..errors import DocumentError, LayoutError
+from ..errors import DocumentError, LayoutError, PlannerError
+from .migrate import MIGRATIONS, migrate
 from .pretty import pretty
 from .schema import FORMAT, VERSION, Model, Parameter, PlanFile
 
@@ -64,9 +65,9 @@ def read(text: str) -> tuple[ModelSource, Decisions]:
         `document.model-digest`.
     """
     value = parse(text, _FILE, BOUNDS)
-    _check_version(value)
+    file_of_now = _current(value)
     try:
-        file = PlanFile.model_validate(value)
+        file = PlanFile.model_validate(file_of_now)
     except ValidationError as problem:
         raise _schema_error(problem) from None
     return _source(file.model), _decisions(file)
@@ -88,9 +89,11 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
         "parameters": [
             {
                 "target": d.target,
+                "of": d.of,
                 "axes": list(d.axes),
                 "layout": None if d.layout is None else str(d.layout),
                 "regather": d.regather,
+                "deferred": d.deferred,
             }
             for d in decisions.parameters
         ],
@@ -103,8 +106,8 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
     }
 
 
-def _check_version(value: object) -> None:
-    """Check what tells a plan file of this version from any other JSON, before its shape."""
+def _current(value: object) -> dict[str, object]:
+    """Return the file as one of this version, after checking what tells it from any other JSON."""
     name = value.get("format") if isinstance(value, dict) else None
     if not isinstance(value, dict) or name != FORMAT:
         raise DocumentError(
@@ -115,13 +118,15 @@ def _check_version(value: object) -> None:
         )
     version = value.get("version")
     # 1.0 and true are equal to 1, and not what a plan file says.
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in {*MIGRATIONS, VERSION}:
         raise DocumentError(
             "document.version",
-            f"{_FILE} is of version {canonical(version)[:40]}; this Shardwright reads {VERSION}.",
+            f"{_FILE} is of version {canonical(version)[:40]}; this Shardwright reads "
+            f"{', '.join(map(str, MIGRATIONS))} and {VERSION}.",
             "Update Shardwright, or write the plan again with this one.",
             subject="version",
         )
+    return migrate(value, version)
 
 
 def _schema_error(problem: ValidationError) -> DocumentError:
@@ -186,10 +191,16 @@ def _parameter(index: int, entry: Parameter) -> ParameterDecision:
         layout = None if entry.layout is None else Layout.parse(entry.layout)
     except LayoutError as problem:
         raise _value_error(f"parameters[{index}].layout", problem) from None
-    return ParameterDecision(target=entry.target, axes=tuple(entry.axes), layout=layout, regather=entry.regather)
+    try:
+        return ParameterDecision(
+            target=entry.target, of=entry.of, axes=tuple(entry.axes), layout=layout, regather=entry.regather,
+            deferred=entry.deferred,
+        )  # fmt: skip
+    except PlannerError as problem:
+        raise _value_error(f"parameters[{index}]", problem) from None
 
 
-def _value_error(where: str, problem: LayoutError) -> DocumentError:
+def _value_error(where: str, problem: PlannerError) -> DocumentError:
     diagnostic = problem.diagnostic
     return DocumentError(
         "document.value",

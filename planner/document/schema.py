@@ -1,4 +1,4 @@
-"""The shape of a plan file, version 1.
+"""The shape of a plan file, version 2.
 
 Only what JSON can say is checked here; that a mesh or a layout is legal is checked where it is
 built. A field is never given a default, so that a file says everything that it decides.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FORMAT = "shardwright-plan"
-VERSION = 1
+VERSION = 2
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -57,19 +57,21 @@ class Kept(Entry):
 
 
 class Parameter(Entry):
-    """Where parameters are stored; `layout` is written as layouts print, or null."""
+    """Where parameters, their gradients or optimizer state lie; `layout` is written as layouts print, or null."""
 
     target: Target
+    of: Literal["storage", "gradient", "optimizer"]
     axes: list[Word]
     layout: Annotated[str, Field(max_length=2000)] | None
     regather: bool
+    deferred: bool
 
 
 class PlanFile(Entry):
     """A whole plan file."""
 
     format: Literal["shardwright-plan"]
-    version: Literal[1]
+    version: Literal[2]
     model: Model
     cluster: Word
     mesh: list[Axis]

@@ -251,8 +251,12 @@ class _Drawer:
                     readers=tuple(dict.fromkeys(i for i in ids if i)),
                     tensor=self._tensor("", fanout.value, fanout.meta, None, fanout.source),
                     gradient=str(fanout.gradient) if fanout.gradient else "", badges=tuple(badges),
-                    regather=fanout.regather,
+                    regather=fanout.regather, optimizer=self._optimizer(assembly, fanout), deferred=fanout.deferred,
                 )  # fmt: skip
+
+    def _optimizer(self, assembly: Assembly, fanout: Fanout) -> str:
+        placed = assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
+        return str(placed.optimizer) if placed else ""
 
     def _producer(self, assembly: Assembly, makers: Mapping[str, str], fanout: Fanout) -> str:
         """Return the id of the node that makes a value; a run's result is made by its output node."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.report import CollectiveRow, Report
+from ..core.report import PHASES, CollectiveRow, Report
 from ..core.units import format_bytes
-from .plain import BACKWARD, FORWARD, figure
+from .plain import BACKWARD, FORWARD, OTHER, figure
 
 
 def communication(report: Report) -> dict[str, Any]:
@@ -19,7 +19,8 @@ def communication(report: Report) -> dict[str, Any]:
     names = [f"{kind} · {'·'.join(axes)}" for (kind, axes), _ in ordered]
     bars = [
         _bar(phase, colour, names, [[row for row in rows if row.phase == phase] for _, rows in ordered])
-        for phase, colour in (("forward", FORWARD), ("backward", BACKWARD))
+        for phase, colour in zip(PHASES, (FORWARD, BACKWARD, OTHER), strict=True)
+        if phase != "update" or any(row.phase == phase for row in report.collectives)
     ]
     return figure(bars, yaxis={"title": {"text": "seconds a step"}, "rangemode": "tozero"}, xaxis={"type": "category"})
 

@@ -11,9 +11,24 @@ from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
+from ..errors import RuleError
 
 Shape = tuple[int, ...]
+Extent = int | str
+"""A number of elements; a Python expression where ranks have different ones."""
 Attributes = Mapping[str, Attribute]
+Parts = tuple[tuple[Node, ShardStrategy], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The size of a factor, and into how many shards a strategy cuts it."""
+
+    size: int
+    shards: int
+
+
+Cuts = Mapping[str, Cut]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,19 +40,28 @@ class Local:
     arguments
         Python expressions of the operands.
     operands, results
-        Local shapes.
+        Local shapes; all ranks run one text, so a size that differs by rank is an expression of `mesh`.
     sizes
         Local size of every factor.
     start
         Python expression, per factor, of the global index of its first local element; absent if the factor is whole.
+    whole
+        Global size of every factor, in one microbatch.
+    sequences
+        Sequences of one microbatch over all ranks.
+    layer
+        Python expression of the index of the layer that the node is in; 0 outside of layers.
     """
 
     node: Node
     arguments: tuple[str, ...]
-    operands: tuple[Shape, ...]
-    results: tuple[Shape, ...]
-    sizes: Mapping[str, int]
+    operands: tuple[tuple[Extent, ...], ...]
+    results: tuple[tuple[Extent, ...], ...]
+    sizes: Mapping[str, Extent]
     start: Mapping[str, str]
+    whole: Mapping[str, int]
+    sequences: int
+    layer: str = "0"
 
     def attribute(self, name: str) -> Attribute:
         """Return an attribute of the node."""
@@ -61,9 +85,12 @@ class OpDef:
     backward_flops
         The same for backward.
     saved
-        Names of operands, or `result`, that autograd keeps for backward when the written expression runs.
+        Names of operands, `result` or one of `results`, that autograd keeps for backward when the written expression
+        runs.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
+    saved_per_result
+        Bytes kept besides for each element of the results, e.g. indices.
     sparse
         Operands of which only as much is read as the result has elements, e.g. a table that rows are picked from.
     view
@@ -72,13 +99,18 @@ class OpDef:
         Operands that receive gradients.
     matmul
         Whether it runs on the matrix units.
+    kernel
+        Name under which devices give the efficiency of its kernel; its own name if empty.
     results
         Names of its results, for variables in exported code; empty if it has one that is named like the node.
+    layered
+        Whether the exported line names the layer.
     torch
         The exported line's right-hand side.
     parts
-        For an operator that is a small graph of ordinary ones: node and strategy → the parts with their strategies.
-        The last part makes the node's results. Empty if the operator is ordinary under this strategy.
+        For an operator that is a small graph of ordinary ones: node, strategy and how each factor is cut → the parts
+        with their strategies. The last part makes the node's results. Empty if the operator is ordinary under this
+        strategy.
     """
 
     name: str
@@ -89,14 +121,17 @@ class OpDef:
     flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     backward_flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     saved: tuple[str, ...] = ()
+    saved_per_result: float = 0.0
     sparse: tuple[str, ...] = ()
     view: bool = False
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
+    kernel: str = ""
     results: tuple[str, ...] = ()
+    layered: bool = False
     torch: Callable[[Local], str]
     extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
-    parts: Callable[[Node, ShardStrategy], tuple[tuple[Node, ShardStrategy], ...]] = lambda _node, _strategy: ()
+    parts: Callable[[Node, ShardStrategy, Cuts], Parts] = lambda _node, _strategy, _cuts: ()
 
     @property
     def operand_names(self) -> tuple[str, ...]:
@@ -116,9 +151,29 @@ def elements(shapes: tuple[Shape, ...]) -> int:
 
 def leading(count: int) -> str:
     """Return the names of `count` leading dims, as every rule line writes them."""
-    return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
+    if count <= 3:
+        return {0: "", 1: "batch", 2: "batch seq", 3: "batch head seq"}[count]
+    return " ".join(["batch", *(f"d{i}" for i in range(1, count))])
+
+
+def space(count: int) -> tuple[str, ...]:
+    """Return the names of the spatial dims of images and the like."""
+    return ("z", "y", "x")[3 - count :] if count else ()
+
+
+def names_of(rank: int) -> list[str]:
+    """Return the names of all dims of a stream of activations: the leading ones, and `h` for the last."""
+    return [*leading(rank - 1).split(), "h"] if rank else []
 
 
 def per_element(cost: float) -> Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]:
     """Return a FLOP count of `cost` for each element of the results."""
     return lambda _operands, results: cost * elements(results)
+
+
+def dim_of(attributes: Attributes, rank: int, name: str = "dim") -> int:
+    """Return an attribute that names a dim, counted from the front; the last dim if it is left out."""
+    dim = attributes.get(name, -1)
+    if not isinstance(dim, int) or not -rank <= dim < rank:
+        raise RuleError("rule.dim", f"A tensor of {rank} dims has no dim {dim}.", f"Use {-rank} … {rank - 1}.")
+    return dim % rank

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from ..core.graph import Node, Value
+from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
+from .parts import PartsOf, no_line
+from .rows import ROW_MAX, SUM_EXP
 
 _SCALAR = TensorMeta((), "float32")
 Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
@@ -36,38 +38,21 @@ def _tokenwise(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorM
     return (TensorMeta(operands[-1].shape, "float32"),)
 
 
-def _parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
-    """Write the loss as parts whose factors have the composite's names."""
-    logits, labels = node.operands
-    vocab = node.rule.size("vocab")
-    tokens = TensorMeta(tuple(node.rule.size(dim[0]) for dim in node.rule.operands[1]), "float32")
-    full = TensorMeta((*tokens.shape, vocab), "compute")
-    targets = TensorMeta(tokens.shape, "int64")
-    made: list[tuple[Node, ShardStrategy]] = []
-
-    def part(op: OpDef, operands: tuple[tuple[str, TensorMeta], ...], result: TensorMeta, name: str = "") -> str:
-        value = Value(name=name or f"{node.name}~{op.name}", meta=result)
-        rule = op.rule(tuple(meta for _, meta in operands), (result,), {})
-        axes = {f: a for f, a in strategy.factors if f in rule.factors}
-        made.append((
-            Node(name=value.name, op=op.name, operands=tuple(n for n, _ in operands), results=(value,),
-                 attributes=node.attributes, rule=rule, module=node.module, origin=node.name),
-            ShardStrategy.of(axes),
-        ))  # fmt: skip
-        return value.name
-
+def _parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
+    parts = PartsOf(CROSS_ENTROPY, node, strategy)
+    logits, labels = parts.operand("logits"), parts.operand("labels", "int64")
+    vocab = {"k": strategy.axes("vocab")}
     if strategy.axes("vocab"):
-        top = part(ROW_MAX, ((logits, full),), tokens)
-        total = part(SUM_EXP, ((logits, full), (top, tokens)), tokens)
-        picked = part(PICK_TARGET, ((logits, full), (labels, targets)), tokens)
-        operands = ((total, tokens), (top, tokens), (picked, tokens), (labels, targets))
-        losses = part(LOG_LOSS, operands, tokens)
+        top = parts.add(ROW_MAX, (logits,), axes=vocab, attributes={})
+        total = parts.add(SUM_EXP, (logits, top), axes=vocab, attributes={})
+        picked = parts.add(PICK_TARGET, (logits, labels))
+        losses = parts.add(LOG_LOSS, (total, top, picked, labels))
     else:
-        losses = part(TOKEN_LOSS, ((logits, full), (labels, targets)), tokens)
-    summed = part(SUM_TOKENS, ((losses, tokens),), _SCALAR)
-    count = part(COUNT_TARGETS, ((labels, targets),), _SCALAR)
-    part(DIVIDE, ((summed, _SCALAR), (count, _SCALAR)), _SCALAR, name=node.name)
-    return tuple(made)
+        losses = parts.add(TOKEN_LOSS, (logits, labels))
+    summed = parts.add(SUM_TOKENS, (losses,))
+    count = parts.add(COUNT_TARGETS, (labels,))
+    parts.add(DIVIDE, (summed, count), last=True)
+    return parts.finished()
 
 
 def _ignore(local: Local) -> str:
@@ -86,10 +71,6 @@ def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[
     return write
 
 
-def _no_line(local: Local) -> str:
-    raise AssertionError(f"{local.node.name} is written by its parts")
-
-
 _ROWS = "… vocab, … -> …"
 CROSS_ENTROPY = OpDef(
     name="cross_entropy",
@@ -100,7 +81,7 @@ CROSS_ENTROPY = OpDef(
     flops=lambda operands, _: 5.0 * prod(operands[0]),
     backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
     differentiable=("logits",),
-    torch=_no_line,
+    torch=no_line,
     parts=_parts,
 )
 TOKEN_LOSS = OpDef(
@@ -116,29 +97,6 @@ TOKEN_LOSS = OpDef(
     extra_saved=lambda operands, _: 4.0 * prod(operands[0]) + 4.0,
     differentiable=("logits",),
     torch=_call("token_loss", ignore=True),
-)
-ROW_MAX = OpDef(
-    name="row_max",
-    summary="largest logit of each token's shard, without gradient",
-    operands=("logits",),
-    infer=lambda operands, _: (TensorMeta(operands[0].shape[:-1], "float32"),),
-    rule=_rule_of("… vocab -> …", reduce="max"),
-    flops=lambda operands, _: 1.0 * prod(operands[0]),
-    backward_flops=per_element(0),
-    torch=_call("row_max"),
-)
-SUM_EXP = OpDef(
-    name="sum_exp",
-    summary="sum of exp(logit − maximum) of each token's shard",
-    operands=("logits", "maximum"),
-    infer=_tokenwise,
-    rule=_rule_of(_ROWS),
-    flops=lambda operands, _: 3.0 * prod(operands[0]),
-    backward_flops=lambda operands, _: 2.0 * prod(operands[0]),
-    # The exponentials in fp32.
-    extra_saved=lambda operands, _: 4.0 * prod(operands[0]),
-    differentiable=("logits",),
-    torch=_call("sum_exp"),
 )
 PICK_TARGET = OpDef(
     name="pick_target",

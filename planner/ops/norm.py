@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
-from ..core.graph import Node, Value
+from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
+from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
+from .parts import PartsOf
+from .rows import MEAN_SQUARE, like_first, row_call, row_rule
 
 
 def _lead(operands: tuple[TensorMeta, ...]) -> str:
@@ -31,43 +33,22 @@ def _rms_torch(local: Local) -> str:
     return f"F.rms_norm({x}, {weight}.shape, {weight}, eps={local.attribute('eps')!r})"
 
 
-def _rms_parts(node: Node, strategy: ShardStrategy) -> tuple[tuple[Node, ShardStrategy], ...]:
+def _rms_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
     """Mean square as a partial sum over the shards of h, then the scaling that reads it whole."""
     if not strategy.axes("h"):
         return ()
-    result = node.results[0]
-    x = result.meta
-    mean = TensorMeta(x.shape[:-1], "float32")
-    weight = TensorMeta(x.shape[-1:], x.dtype)
-    square = Value(name=f"{node.name}~mean_square", meta=mean)
-    attributes = (*node.attributes, ("width", _integer(x)))
-    first = Node(
-        name=square.name, op="mean_square", operands=node.operands[:1], results=(square,), attributes=attributes,
-        rule=MEAN_SQUARE.rule((x,), (mean,), {}), module=node.module, origin=node.name,
-    )  # fmt: skip
-    second = Node(
-        name=node.name, op="rms_scale", operands=(node.operands[0], square.name, node.operands[1]),
-        results=node.results, attributes=node.attributes,
-        rule=RMS_SCALE.rule((x, mean, weight), (x,), {}), module=node.module, origin=node.name,
-    )  # fmt: skip
+    parts = PartsOf(RMS_NORM, node, strategy)
+    x, weight = parts.operand("x"), parts.operand("weight")
+    width = _integer(node.rule.size("h"))
+    square = parts.add(MEAN_SQUARE, (x,), attributes={"width": width}, axes={"k": strategy.axes("h")})
     # The mean square is linear in nothing, so it keeps nothing partial; the scaling does it in its own weight.
-    return (first, replace(strategy, kept=())), (second, replace(strategy, kept=_carried_by(strategy, 2)))
+    parts.add(RMS_SCALE, (x, square, weight), carrying={"weight": "weight"}, last=True)
+    return parts.finished()
 
 
-def _carried_by(strategy: ShardStrategy, operand: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the kept axes with another operand as the carrier of the only term."""
-    return tuple((axis, (operand,)) for axis, _ in strategy.kept)
-
-
-def _integer(meta: TensorMeta) -> int:
-    width = meta.shape[-1]
+def _integer(width: Size) -> int:
     assert isinstance(width, int)
     return width
-
-
-def _mean_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    lead = _lead(operands)
-    return ShardingRule.parse(f"{lead} h -> {lead}", shapes=shapes_of(operands + results))
 
 
 def _scale_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
@@ -85,6 +66,17 @@ def _scale_torch(local: Local) -> str:
     return f"ops.rms_scale({x}, {mean_square}, {weight}, eps={local.attribute('eps')!r})"
 
 
+def _l2_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
+    """Sum of squares over the shards of the row, then the scaling that reads it whole."""
+    if not strategy.axes("k"):
+        return ()
+    parts = PartsOf(L2_NORM, node, strategy)
+    x = parts.operand("x")
+    square = parts.add(MEAN_SQUARE, (x,), attributes=dict(node.attributes) | {"width": 1})
+    parts.add(L2_SCALE, (x, square), last=True)
+    return parts.finished()
+
+
 RMS_NORM = OpDef(
     name="rms_norm",
     summary="x / sqrt(mean(x²) + eps) · weight over the last dim",
@@ -100,18 +92,6 @@ RMS_NORM = OpDef(
     torch=_rms_torch,
     parts=_rms_parts,
 )
-MEAN_SQUARE = OpDef(
-    name="mean_square",
-    summary="local share of the mean of x² over the last dim",
-    operands=("x",),
-    infer=lambda operands, _: (TensorMeta(operands[0].shape[:-1], "float32"),),
-    rule=_mean_rule,
-    flops=lambda operands, _: 2.0 * prod(operands[0]),
-    backward_flops=lambda operands, _: 2.0 * prod(operands[0]),
-    saved=("x",),
-    differentiable=("x",),
-    torch=lambda local: f"ops.mean_square({local.arguments[0]}, width={local.attribute('width')})",
-)
 RMS_SCALE = OpDef(
     name="rms_scale",
     summary="x / sqrt(mean_square + eps) · weight",
@@ -125,4 +105,31 @@ RMS_SCALE = OpDef(
     extra_saved=lambda operands, element_bytes: element_bytes * prod(operands[0]) + 4.0 * prod(operands[1]),
     differentiable=("x", "mean_square", "weight"),
     torch=_scale_torch,
+)
+L2_NORM = OpDef(
+    name="l2_norm",
+    summary="x / max(√Σx², eps) over one dim",
+    operands=("x",),
+    infer=like_first,
+    rule=row_rule("rows -> rows", special=frozenset({"k"})),
+    flops=per_element(3),
+    backward_flops=per_element(6),
+    saved=("x",),
+    differentiable=("x",),
+    torch=row_call("F.normalize", "eps"),
+    parts=_l2_parts,
+)
+L2_SCALE = OpDef(
+    name="l2_scale",
+    summary="x / max(√sum of squares, eps)",
+    operands=("x", "mean_square"),
+    infer=like_first,
+    rule=row_rule("rows, left -> rows"),
+    flops=per_element(2),
+    backward_flops=per_element(4),
+    saved=("x",),
+    # The root before and after it is held above eps, in fp32.
+    extra_saved=lambda operands, _: 8.0 * prod(operands[1]),
+    differentiable=("x", "mean_square"),
+    torch=row_call("ops.l2_scale", "eps"),
 )

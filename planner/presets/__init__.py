@@ -26,6 +26,21 @@ DATA_PARALLEL = Preset(
     axes=("axis",),
     factors=_BATCH,
 )
+# Rajbhandari et al. 2020, "ZeRO", section 5: stages 1 to 3 shard optimizer state, gradients and parameters.
+ZERO_1 = Preset(
+    name="zero1",
+    summary="data parallel, with optimizer state sharded over the axis (ZeRO-1)",
+    axes=("axis",),
+    factors=_BATCH,
+    parameters=(ParameterDecision(target="*", of="optimizer", axes=("axis",)),),
+)
+ZERO_2 = Preset(
+    name="zero2",
+    summary="data parallel, with gradients and optimizer state sharded over the axis (ZeRO-2)",
+    axes=("axis",),
+    factors=_BATCH,
+    parameters=(ParameterDecision(target="*", of="gradient", axes=("axis",)),),
+)
 ZERO_3 = Preset(
     name="zero3",
     summary="data parallel, with parameters, gradients and optimizer state sharded over the axis (ZeRO-3, FSDP)",
@@ -62,5 +77,5 @@ SEQUENCE_PARALLEL = Preset(
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {preset.name: preset for preset in (DATA_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_3)}
+    {preset.name: preset for preset in (DATA_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)}
 )

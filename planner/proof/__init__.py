@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 
 from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
+from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
 from ..errors import ProofError
 from ..plan import Plan
@@ -24,7 +26,7 @@ from .job import Job, RankResult
 from .ranks import Ranks
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
-__all__ = ["TOLERANCE", "Proof", "ProofRow", "prove", "prove_bundle"]
+__all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
 
@@ -113,7 +115,7 @@ def prove_bundle(
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         root = Path(folder)
         _write(root / "sharded", files)
-        _write(root / "whole", bundle(_unsharded(plan)))
+        _write(root / "whole", bundle(unsharded(plan)))
         job = Job(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
             seed=seed,
@@ -125,30 +127,64 @@ def prove_bundle(
         progress(0.6, "sharded run")
         answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
     progress(0.9, "comparing")
+    return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
+
+
+def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0) -> Proof:
+    """Return the proof that the ranks' answers make.
+
+    Parameters
+    ----------
+    training
+        What `train` gives for the plan, to compare the collectives with.
+    updates
+        Number of optimizer steps that were run.
+    """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures or kind != "gradients" else _differences(planned(train(plan), plan), results)
+    differences = () if failures else _differences(training, plan, results, updates)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
-def planned(training: TrainingGraph, plan: Plan) -> Counts:
-    """Return the collectives that each rank is to execute in one step."""
+def planned(training: TrainingGraph, plan: Plan, rank: int, *, updates: int = 0) -> Counts:
+    """Return the collectives that a rank is to execute, with what it passes in and gets out.
+
+    Parameters
+    ----------
+    updates
+        Number of optimizer steps; 0 for the gradients of one step without an update.
+    """
+    mesh = plan.decisions.mesh
     counts: Counts = Counter()
+
+    def add(moved: Redistribution, times: int) -> None:
+        for step in moved.steps:
+            if not COLLECTIVES[step.kind].local:
+                before, after = (prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
+                counts[step.kind, step.axes, before, after] += times
+
     for scope in training.scopes:
-        times = scope.assembly.count * plan.decisions.microbatches
+        once = scope.assembly.count * (updates or 1)
         for fanout in scope.fanouts:
-            deliveries = [*fanout.forward, *fanout.again, *fanout.backward]
-            for step in (s for d in deliveries for s in d.redistribution.steps if not COLLECTIVES[s.kind].local):
-                counts[step.kind, step.axes, step.source_elements, step.target_elements] += times
+            for delivery in (*fanout.forward, *fanout.again):
+                add(delivery.redistribution, once * plan.decisions.microbatches)
+            for delivery in fanout.backward:
+                add(delivery.redistribution, once * (1 if fanout.deferred else plan.decisions.microbatches))
+        for update in scope.updates if updates else ():
+            add(update.gradient, once)
+            add(update.values, once)
+            add(update.master, scope.assembly.count)
     return counts
 
 
-def _differences(expected: Counts, results: Mapping[int, RankResult]) -> tuple[str, ...]:
+def _differences(
+    training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int
+) -> tuple[str, ...]:
     found = []
     for rank, result in results.items():
-        ran: Counts = Counter(result.collectives)
+        expected, ran = planned(training, plan, rank, updates=updates), Counter(result.collectives)
         for key in sorted((expected - ran) + (ran - expected)):
             kind, axes, size, out = key
             found.append(
@@ -170,7 +206,8 @@ def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:
     )
 
 
-def _unsharded(plan: Plan) -> Plan:
+def unsharded(plan: Plan) -> Plan:
+    """Return the plan on one rank in one microbatch."""
     decisions = replace(
         plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", microbatches=1,
         factors=(), kept=(), parameters=(),

@@ -40,26 +40,33 @@ def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -
 
 def run(job: Job) -> RankResult:
     """Run one job in this process."""
-    train = _import_bundle(job.bundle)
+    return execute(_import_bundle(job.bundle), job)
+
+
+def execute(train: ModuleType, job: Job) -> RankResult:
+    """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
     try:
         model = train.MODEL(mesh).double()
         parameters.initialise(model, mesh, seed=job.seed, std=0.1)
         _vary(model, mesh, job.seed)
+        mesh.log = []
         if job.kind == "gradients":
-            mesh.log = []
             batch = _batch(train.SETTINGS, job)
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
-            tensors = {name: p.grad for name, p in model.named_parameters()}
+            own = sys.modules["parallel.gradients"].own_gradients(model)
+            tensors = {n: own[n].total if n in own else p.grad for n, p in model.named_parameters()}
+            layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
             losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
-            tensors = {name: p.detach() for name, p in model.named_parameters()}
+            tensors, layouts = {name: p.detach() for name, p in model.named_parameters()}, {}
+        stored = {name: spec[1] for name, spec in parameters.specs_of(model).items()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
         if job.write_reference:
             torch.save(found, job.reference)
             return RankResult(errors=(), collectives=())
-        return RankResult(errors=_errors(found, job, model, mesh), collectives=tuple(mesh.log or ()))
+        return RankResult(errors=_errors(found, job, stored | layouts, mesh), collectives=tuple(mesh.log or ()))
     finally:
         mesh.close()
 
@@ -83,18 +90,17 @@ def _batch(settings: Any, job: Job) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _errors(
-    found: dict[str, torch.Tensor | None], job: Job, model: torch.nn.Module, mesh: Any
+    found: dict[str, torch.Tensor | None], job: Job, layouts: dict[str, str], mesh: Any
 ) -> tuple[tuple[str, float], ...]:
     """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
     reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True)
-    specs = sys.modules["parallel.parameters"].specs_of(model)
     shard = sys.modules["parallel.layout"].shard
     whole = torch.cat([g.flatten() for name, g in reference.items() if name != "loss"]).norm()
     errors = []
     for name, tensor in found.items():
         expected = reference[name]
         scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
-        mine = expected if name == "loss" else shard(expected, specs[name][1], mesh)
+        mine = expected if name == "loss" else shard(expected, layouts[name], mesh)
         error = float("inf") if tensor is None else (tensor - mine).norm().item() / scale
         errors.append((name, error))
     return tuple(errors)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
+from ..core.refine import Matrix, Refinement
 from ..errors import LayoutError
 from .device_layout import DeviceLayout
 from .literal import Term, parse
-from .refine import Matrix, Refinement
 
 SYNTAX = "mindspore.layout-syntax"
 HINT = 'Write e.g. Layout((2, 4), ("dp", "tp"))("dp", "None").'

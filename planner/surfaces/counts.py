@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import Literal
 
+from ..core.refine import Matrix
 from ..core.rule import Factors, ShardingRule, TensorFactors
 from ..errors import LayoutError
 from .device_layout import DeviceLayout
-from .refine import Matrix
 
 Counts = tuple[tuple[int, ...], ...]
 Side = Literal["left", "right"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from ..core.graph import Node
 from ..core.mesh import Axes, DeviceMesh
+from ..core.refine import Refinement, refine
 from ..core.symbol import evaluate
 from ..errors import LayoutError
 from .counts import Counts, Side, place
 from .literal import Term, parse
-from .refine import Refinement, refine
 
 SYNTAX = "mindspore.strategy-syntax"
 

@@ -11,9 +11,9 @@ from math import prod
 
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
+from ..core.refine import Matrix, Refinement
 from ..errors import LayoutError, Place
 from .literal import Term, parse
-from .refine import Matrix, Refinement
 
 SYNTAX = "mindspore.map-syntax"
 HINT = "Write e.g. [2, 4] | [1, 0]; the map counts matrix dims from the right, -1 keeps a dim whole."

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
+from ..core.crossing import Holding
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
+from ..core.refine import refine
 from ..core.scan import point
 from ..errors import LayoutError, Place
 from . import alias_layout, device_layout, dtensor, jax
 from .alias_layout import AliasLayout
 from .device_layout import DeviceLayout
-from .refine import refine
 
 _DTENSOR = re.compile(r"[\s\[(]*(?:\w+\.)*(?:Shard|Replicate|Partial|_StridedShard)\s*\(")
 _JAX = re.compile(r"\s*(?:\w+\.)*(?:P|PartitionSpec)\s*\(")
@@ -53,6 +54,18 @@ def read_layout(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Layout:
             f"Use the mesh {finer}.",
         )
     return layout
+
+
+def read_holding(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Holding:
+    """Return what one text says is held, on the mesh or, where a device matrix cuts its axes, on a finer one.
+
+    Raises
+    ------
+    LayoutError
+        As `read_layouts`.
+    """
+    finer, (layout,) = read_layouts((text,), mesh, shape)
+    return Holding(mesh=finer, shape=shape, layout=layout)
 
 
 def _read(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Layout | DeviceLayout | AliasLayout:

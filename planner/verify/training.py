@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..collectives import COLLECTIVES
-from ..core.assignment import AssignedNode, Fanout, Symbols, TrainingGraph
+from ..core.assignment import AssignedNode, Fanout, Scope, Symbols, TrainingGraph
 from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
 from ..core.strategy import layouts, problems
@@ -19,7 +19,8 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
     Every operator's strategy, and those of the parts of a composite one, are instances of their rules, and the layouts
     follow from them. On every value and reader, folding the steps over the source layout gives the target layout, and
     every reader is served once; every value that needs a gradient has each raw gradient of its readers brought to its
-    gradient layout; every parameter that is read has a gradient.
+    gradient layout; every parameter that is read has a gradient. Every parameter has an update that starts from its
+    gradient layout, works in its optimizer layout and ends in its storage layout.
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []
@@ -28,6 +29,7 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
             found += _operator(assigned, training.assignment.symbols, mesh)
         for fanout in scope.fanouts:
             found += _fanout(fanout, mesh)
+        found += _updates(scope, mesh)
     return tuple(found)
 
 
@@ -42,40 +44,61 @@ def _operator(assigned: AssignedNode, symbols: Symbols, mesh: DeviceMesh) -> Ite
 
 
 def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+    value = fanout.value
     served = sorted(position for delivery in fanout.forward for position in delivery.readers)
     if served != list(range(len(fanout.readers))):
-        yield _broken("verify.reader-not-served", fanout, f"readers {served} of {len(fanout.readers)} are served")
+        yield _broken("verify.reader-not-served", value, f"readers {served} of {len(fanout.readers)} are served")
     for delivery in fanout.forward:
         if delivery.redistribution.source != fanout.source:
-            yield _broken("verify.value-layout", fanout, f"it lies as {fanout.source}, and is read from another layout")
+            yield _broken("verify.value-layout", value, f"it lies as {fanout.source}, and is read from another layout")
         for position in delivery.readers:
             if delivery.redistribution.target.normal(mesh) != fanout.readers[position].layout.normal(mesh):
-                yield _broken("verify.reader-layout", fanout, f"{fanout.readers[position].node} gets another layout")
-        yield from _folds(fanout, delivery.redistribution, mesh)
+                yield _broken("verify.reader-layout", value, f"{fanout.readers[position].node} gets another layout")
+        yield from _folds(value, delivery.redistribution, mesh)
     giving = sorted(i for i, reader in enumerate(fanout.readers) if reader.raw is not None)
     returned = sorted(position for delivery in fanout.backward for position in delivery.readers)
     if giving != returned:
-        yield _broken("verify.gradient-missing", fanout, f"readers {giving} give gradients, {returned} are used")
+        yield _broken("verify.gradient-missing", value, f"readers {giving} give gradients, {returned} are used")
     if fanout.kind == "parameter" and not fanout.backward:
-        yield _broken("verify.parameter-without-gradient", fanout, "no reader gives it a gradient")
+        yield _broken("verify.parameter-without-gradient", value, "no reader gives it a gradient")
     for delivery in fanout.backward:
         raws = {raw.normal(mesh) for i in delivery.readers if (raw := fanout.readers[i].raw) is not None}
         if raws != {delivery.redistribution.source.normal(mesh)}:
-            yield _broken("verify.raw-layout", fanout, "gradients of other layouts are added or brought back")
+            yield _broken("verify.raw-layout", value, "gradients of other layouts are added or brought back")
         if delivery.redistribution.target != fanout.gradient:
-            yield _broken("verify.gradient-layout", fanout, f"gradient ends as {delivery.redistribution.target}")
-        yield from _folds(fanout, delivery.redistribution, mesh)
+            yield _broken("verify.gradient-layout", value, f"gradient ends as {delivery.redistribution.target}")
+        yield from _folds(value, delivery.redistribution, mesh)
 
 
-def _folds(fanout: Fanout, moved: Redistribution, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+def _updates(scope: Scope, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+    by_name = {update.parameter: update for update in scope.updates}
+    for placed in scope.assembly.parameters:
+        update = by_name.pop(placed.parameter.name, None)
+        if update is None:
+            yield _broken("verify.update-missing", placed.parameter.name, "it is never updated")
+            continue
+        moves = (
+            (update.master, placed.storage, placed.optimizer),
+            (update.gradient, placed.gradient, placed.optimizer),
+            (update.values, placed.optimizer, placed.storage),
+        )
+        for moved, source, target in moves:
+            if (moved.source, moved.target) != (source, target):
+                yield _broken("verify.update-layout", update.parameter, f"{moved} should lead {source} → {target}")
+            yield from _folds(update.parameter, moved, mesh)
+    for name in by_name:
+        yield _broken("verify.update-missing", name, "it is updated and is no parameter here")
+
+
+def _folds(value: str, moved: Redistribution, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     layout = moved.source.normal(mesh)
     for step in moved.steps:
         if step.source != layout:
-            yield _broken("verify.step-source", fanout, f"{step} starts from {step.source}, not {layout}")
+            yield _broken("verify.step-source", value, f"{step} starts from {step.source}, not {layout}")
         layout = COLLECTIVES[step.kind].follow(layout, step, mesh)
     if layout != moved.target.normal(mesh):
-        yield _broken("verify.fold", fanout, f"the steps of {moved} end in {layout}")
+        yield _broken("verify.fold", value, f"the steps of {moved} end in {layout}")
 
 
-def _broken(code: str, fanout: Fanout, what: str) -> Diagnostic:
-    return Diagnostic(code=code, subject=fanout.value, message=f"{fanout.value}: {what}.")
+def _broken(code: str, subject: str, what: str) -> Diagnostic:
+    return Diagnostic(code=code, subject=subject, message=f"{subject}: {what}.")

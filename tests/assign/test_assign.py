@@ -131,14 +131,28 @@ def test_regather_only_where_there_is_something_to_gather() -> None:
     assert not parameter(assignment(still).assemblies[1], "gate_proj.weight")[3]
 
 
-def test_a_parameter_that_no_dim_can_take_further_stays() -> None:
-    plan = tiny_plan("a:5,b:1").store("gate_proj", axes=("a",))
-    made = assignment(plan)
-    assert parameter(made.assemblies[1], "gate_proj.weight")[0] == "[-, -]"
-    (found,) = [d for d in made.diagnostics if d.code == "plan.parameter-not-sharded"]
-    assert found.severity == "warning"
-    assert "(48, 32)" in found.message
-    assert "a (5)" in found.message
+@pytest.mark.parametrize(
+    ("mesh", "name", "expected"),
+    [
+        # Three divides 48 and not 32; five divides neither, and 48 is the larger part of the two.
+        ("a:3,b:1", "gate_proj.weight", "[a, -]"),
+        ("a:3,b:1", "down_proj.weight", "[-, a]"),
+        ("a:5,b:1", "gate_proj.weight", "[a, -]"),
+        ("a:5,b:1", "down_proj.weight", "[-, a]"),
+        ("a:5,b:1", "model.norm.weight", "[a]"),
+    ],
+)
+def test_a_parameter_is_taken_further_on_a_dim_that_divides_else_on_its_largest(
+    mesh: str, name: str, expected: str
+) -> None:
+    made = assignment(tiny_plan(mesh).store("*", axes=("a",)))
+    found = next(p for a in made.assemblies for p in a.parameters if p.parameter.name.endswith(name))
+    assert str(found.storage) == str(found.gradient) == str(found.optimizer) == expected
+
+
+def test_the_largest_dim_is_the_one_of_which_a_rank_holds_most() -> None:
+    plan = tiny_plan("b:4,a:5").store("gate_proj", layout="[b, -]").store("gate_proj", axes=("a",))
+    assert parameter(assignment(plan).assemblies[1], "gate_proj.weight")[0] == "[b, a]"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.rule import ShardingRule
 
-MESH = DeviceMesh.parse("a:2,b:2,c:3")
+MESH = DeviceMesh.parse("a:2,b:2,c:3,d:3")
 LINEAR = ShardingRule.parse(
     "batch seq k, n k -> batch seq n", shapes=((4, 8, 8), (12, 8), (4, 8, 12)), names=("x", "w"), terms="x*w"
 )
@@ -15,6 +15,7 @@ ADD = ShardingRule.parse("t h, t h -> t h", shapes=((4, 8), (4, 8), (4, 8)), nam
 HEADS = ShardingRule.parse(
     "b s (g r e) -> b (g r) s e", shapes=((4, 8, 16), (4, 4, 8, 4)), sizes={"g": 2, "r": 2}, even=frozenset({"g", "r"})
 )
+ROWS = ShardingRule.parse("(r e) -> r e", shapes=((12,), (6, 2)), names=("x",), terms="x", sizes={"r": 6})
 BLOCKED = ShardingRule.parse("t e -> t e", shapes=((4, 8), (4, 8)), blocked={"e": "why"})
 
 
@@ -54,6 +55,15 @@ def followed(
         (HEADS, {0: "[a, b, -]"}, {}, {"b": ("a",), "s": ("b",)}),
         # Three does not divide two groups.
         (HEADS, {0: "[-, -, c]"}, {}, {}),
+        # Sizes that do not divide are followed all the same, unless they are to be even.
+        (LINEAR, {0: "[c, -, -]"}, {}, {"batch": ("c",)}),
+        (LINEAR, {0: "[a·c, b, -]"}, {}, {"batch": ("a", "c"), "seq": ("b",)}),
+        # In a merged dim, only where the chunks are those of the factors: six rows of two over three, or over two.
+        (ROWS, {0: "[c]"}, {}, {"r": ("c",)}),
+        (ROWS, {0: "[a·b]"}, {}, {"r": ("a",)}),
+        (ROWS, {0: "[c·a·b]"}, {}, {"r": ("c", "a"), "e": ("b",)}),
+        # Over three times three, the rows are cut into 2, 0, 0, and the dim of twelve too.
+        (ROWS, {0: "[c·d]"}, {}, {"r": ("c", "d")}),
         # Without g down to 1 on each rank, r can't be sharded.
         (HEADS, {0: "[-, -, a·b]"}, {"g": ()}, {}),
     ],

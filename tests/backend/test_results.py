@@ -16,6 +16,7 @@ from planner import Plan, compose
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.figures import FIGURES
+from planner.redistribution import OBJECTIVES, SearchOptions
 from planner.simulate import slices
 
 from .conftest import Caller
@@ -184,3 +185,101 @@ def test_redistribute(client: Caller) -> None:
 def test_redistribute_says_why_not(client: Caller, changes: dict[str, Any], code: str) -> None:
     body = {"source": "[tp, -]", "target": "[-, tp]", "mesh": [{"name": "tp", "size": 8}], "shape": [64, 64]}
     client.problem(client.post("/api/v1/redistribute", json=body | changes), 422, code)
+
+
+def test_mesh_and_shape_may_be_texts(client: Caller) -> None:
+    listed = {"source": "[tp, -]", "target": "[-, tp]", "mesh": [{"name": "tp", "size": 8}], "shape": [64, 32]}
+    typed = listed | {"mesh": "tp=8", "shape": "64 × 32"}
+    found = client.ok(client.post("/api/v1/redistribute", json=typed))
+    assert found == client.ok(client.post("/api/v1/redistribute", json=listed))
+    assert (found["cluster"], found["dtype"], found["shape"]) == ("1x8-h100-sxm", "bfloat16", [64, 32])
+    for wrong, code, place in (
+        ({"mesh": "tp:8,"}, "mesh.syntax", ("tp:8,", 5, 6)),
+        ({"shape": "64x0"}, "surface.shape-syntax", ("64x0", 3, 4)),
+    ):
+        problem = client.problem(client.post("/api/v1/redistribute", json=typed | wrong), 422, code)
+        assert problem["place"] == dict(zip(("text", "start", "stop"), place, strict=True))
+    for wrong in ({"mesh": "tp:999999999"}, {"mesh": ",".join(f"a{i}:1" for i in range(9)) + ",tp:8"}):
+        client.problem(client.post("/api/v1/redistribute", json=typed | wrong), 422, "http.mesh-too-large")
+    for wrong in ({"shape": "999999999999999x1"}, {"shape": "x".join("2" * 9)}):
+        client.problem(client.post("/api/v1/redistribute", json=typed | wrong), 422, "http.shape-too-large")
+    for wrong in ({"mesh": 8}, {"shape": None}, {"mesh": "t" * 501}):
+        client.problem(client.post("/api/v1/redistribute", json=typed | wrong), 422, "http.invalid")
+    client.problem(
+        client.post("/api/v1/redistribute", json=typed | {"cluster": "8x8-h100-sxm"}), 422, "mesh.device-count"
+    )
+
+
+def test_redistribute_shows_what_arrives(client: Caller) -> None:
+    body = {"source": "[dp, -] +tp", "target": "[-, tp]", "mesh": "dp:2,tp:2", "shape": "4x4"}
+    found = client.ok(client.post("/api/v1/redistribute", json=body))
+    assert [(held["partial"], held["reduce"]) for held in found["slices"]] == [
+        (["tp"], "sum"),
+        ([], "sum"),
+        ([], "sum"),
+    ]
+    scattered, gathered = found["steps"]
+    assert scattered["arrives"] == [[held] for held in found["slices"][1]["slices"]]
+    assert gathered["arrives"][:2] == [[[[2, 4], [0, 2]]], [[[2, 4], [2, 4]]]]
+    assert all(step["why"] for step in found["steps"])
+
+
+def test_a_badge_opens_its_redistribution(client: Caller, state: dict[str, Any]) -> None:
+    path = f"/api/v1/plans/{state['id']}/redistribution"
+    stored = {"type": "parameter", "target": "*", "axes": ["dp"], "layout": None, "regather": True}
+    state = client.ok(client.edit(state, stored))
+    kinds = {"sum": 0, "whole": 0}
+    for edge in state["view"]["edges"]:
+        for position, badge in enumerate(edge["badges"]):
+            found = client.ok(client.get(path, params={"edge": edge["id"], "badge": position}))
+            same = [
+                step
+                for step in found["steps"]
+                if (step["kind"], step["axes"], step["source"], step["target"])
+                == (badge["kind"], badge["axes"], badge["source"], badge["target"])
+            ]
+            assert [(step["received_bytes"], step["seconds"]) for step in same] == [
+                (badge["wire_bytes"], badge["seconds"])
+            ]
+            assert found["shape"] == [cell["total"] for cell in edge["tensor"]["cells"]]
+            if badge["phase"] == "forward":
+                assert found["source"] == edge["tensor"]["layout"]
+            else:
+                assert found["target"] == edge["gradient"] or badge["source"] == edge["tensor"]["layout"]
+            kinds["sum" if found["slices"][0]["partial"] else "whole"] += 1
+    assert all(kinds.values()), kinds
+
+
+def test_a_badge_that_is_not_there(client: Caller, state: dict[str, Any]) -> None:
+    path = f"/api/v1/plans/{state['id']}/redistribution"
+    client.problem(client.get(path, params={"edge": "nothing"}), 404, "plan.node-unknown")
+    edge = next(edge for edge in state["view"]["edges"] if not edge["badges"])
+    client.problem(client.get(path, params={"edge": edge["id"]}), 404, "plan.badge-unknown")
+    client.problem(client.get(path, params={"edge": edge["id"], "badge": -1}), 422, "http.invalid")
+
+
+def test_redistribute_by_another_objective(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[tp, dp]", "mesh": "dp:2,tp:4", "shape": "64x64"}
+    direct = client.ok(client.post("/api/v1/redistribute", json=body))
+    assert [step["kind"] for step in direct["steps"]] == ["exchange"]
+    assert direct["gap"] == 0
+    for objective in OBJECTIVES:
+        options = SearchOptions(objective=objective, exchange=False)
+        expected = planner.redistribute("[dp, tp]", "[tp, dp]", "dp:2,tp:4", shape=(64, 64), options=options)
+        found = client.ok(client.post("/api/v1/redistribute", json=body | {"objective": objective, "exchange": False}))
+        assert [(step["kind"], step["target"]) for step in found["steps"]] == [
+            (step.kind, str(step.target)) for step in expected.steps
+        ]
+    client.problem(client.post("/api/v1/redistribute", json=body | {"objective": "beauty"}), 422, "http.invalid")
+
+
+def test_reasons_name_every_dim(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[-, -]", "mesh": "dp:2,tp:4", "shape": "64x64", "objective": "steps"}
+    (step,) = client.ok(client.post("/api/v1/redistribute", json=body | {"exchange": False}))["steps"]
+    assert (step["kind"], step["dim"]) == ("all_gather", -1)
+    assert step["why"] == "each rank gets the parts of dims 0, 1 that the others along dp·tp hold"
+
+
+def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:
+    body = {"source": "[tp]", "target": "[tp]", "mesh": "tp:8", "shape": "64", "to_shape": "8x8", "objective": "bytes"}
+    client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")

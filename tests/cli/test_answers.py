@@ -139,6 +139,9 @@ def test_a_plan_file_takes_further_edits(tmp_path):
     assert stored["plan"]["seq"] == 4096
     assert any(r["again"] for r in stored["collectives"])
     assert stored["memory"]["parts"]["optimizer state"] < first["memory"]["parts"]["optimizer state"]
+    late = answer("evaluate", path, "--store", "* gradient dp deferred", "--store", "lm_head.weight optimizer [-, dp]")
+    assert any(r["readers"] == ["storage"] for r in late["collectives"])
+    assert {r["phase"] for r in late["collectives"] if r["parameter"]} == {"update"}
     other = answer("evaluate", path, "--mesh", "dp:4,tp:4")
     assert (other["plan"]["cluster"], other["plan"]["assumed"]) == ("2x8-h100-sxm", ["cluster"])
 

@@ -64,7 +64,7 @@ MODELS = [
     ),
     (
         "future.json", "document.version",
-        "The plan file is of version 99; this Shardwright reads 1. "
+        "The plan file is of version 99; this Shardwright reads 1 and 2. "
         "Update Shardwright, or write the plan again with this one.",
     ),
 ]  # fmt: skip
@@ -107,16 +107,16 @@ OPTIONS = [
     ),
     (
         "--mesh tp:4 --preset fsdp:tp", "plan.preset-unknown",
-        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero3.",
+        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero1, zero2, zero3.",
     ),
     (
         "--mesh tp:4 --preset megatron:dp", "mesh.axis-unknown",
         "The mesh tp:4 has no axis 'dp'. Use one of: tp.",
     ),
     (
-        "--mesh tp:4 --preset sequence_parallel:tp --seq 6", "layout.uneven-unsupported",
-        "model.layers.*.input_layernorm: factor seq of size 6 over tp (4 parts) would get unequal parts, not supported "
-        "yet: 6 % 4 = 2. Use a degree that divides 6, e.g. 1, 2, 3.",
+        "--mesh tp:3 --shard|attention g=tp", "rule.factor-even",
+        "model.layers.*.self_attn/attention: factor g of size 4 over tp (3 parts) must get equal parts: 4 % 3 = 1. "
+        "Use a degree that divides 4, e.g. 1, 2.",
     ),
     (
         "--mesh tp:4 --shard|n=tp", "cli.shard-syntax",
@@ -129,7 +129,7 @@ OPTIONS = [
     (
         "--mesh tp:4 --store|lm_head.weight", "cli.store-syntax",
         "--store 'lm_head.weight' does not say which parameters are stored where. "
-        "Write e.g. '* dp regather' or 'lm_head.weight [tp, -]'.",
+        "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.",
     ),
     (
         "--mesh tp:4 --keep|residual_mlp tp", "cli.keep-syntax",
@@ -165,7 +165,7 @@ LAYOUTS = [
         "'[dp' is not a layout: ',', '·' or ']' is expected in place of the end. Write e.g. [dp, tp·cp, -] +ep.",
     ),
     (
-        "[dp] [-] --mesh dp:2 --shape 0", "cli.shape-syntax",
+        "[dp] [-] --mesh dp:2 --shape 0", "surface.shape-syntax",
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
     ),
     (

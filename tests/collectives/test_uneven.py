@@ -1,6 +1,5 @@
 """Collectives where sizes do not divide: what every rank holds, receives and sends, counted element by element."""
 
-from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -11,10 +10,11 @@ from hypothesis import strategies as st
 from planner.collectives import COLLECTIVES
 from planner.collectives.boxes import demand, moved_axes
 from planner.collectives.permute import permutes
-from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.errors import LayoutError
 from tests.collectives import wire
+from tests.collectives.applicable import applicable
 from tests.properties.strategies import Case, assert_holds, cases, shard, split
 
 
@@ -107,40 +107,6 @@ def test_any_named_collective(case: Case, data: st.DataObject) -> None:
     assert max(messages.sent) == pytest.approx(definition.sent(step, mesh), abs=slack)
 
 
-def applicable(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Iterator[Step]:
-    """Yield steps of every family but the exchange."""
-    kinds = COLLECTIVES
-    free = tuple(axis for axis in mesh.names if axis not in layout.used)
-    for dim, axes in enumerate(layout.dims):
-        for length in range(1, len(axes) + 1):
-            minor = axes[-length:]
-            yield kinds["all_gather"].step(layout, shape, mesh, axes=minor, dim=dim)
-            yield kinds["pad"].step(layout, shape, mesh, axes=minor, dim=dim)
-            for to_dim in range(len(shape)):
-                if to_dim != dim:
-                    yield kinds["all_to_all"].step(layout, shape, mesh, axes=minor, dim=dim, to_dim=to_dim)
-        if free:
-            yield kinds["slice"].step(layout, shape, mesh, axes=free[::-1], dim=dim)
-        if layout.partial:
-            yield kinds["reduce_scatter"].step(layout, shape, mesh, axes=layout.partial[::-1], dim=dim)
-    if layout.partial:
-        yield kinds["all_reduce"].step(layout, shape, mesh, axes=layout.partial)
-    if free:
-        yield kinds["zero"].step(layout, shape, mesh, axes=free)
-    several = [dim for dim, axes in enumerate(layout.dims) if axes]
-    if len(several) > 1:
-        target = Layout(tuple(axes[:-1] for axes in layout.dims), layout.partial, layout.reduce)
-        yield kinds["all_gather"].step(layout, shape, mesh, target=target)
-        if len(layout.dims) > len(several):
-            spare = next(dim for dim, axes in enumerate(layout.dims) if not axes)
-            moved = tuple(axes[-1] for axes in layout.dims if axes)
-            yield kinds["all_to_all"].step(layout, shape, mesh, target=target.with_dim(spare, moved))
-    if len(layout.partial) > 1 and len(layout.dims) > 1:
-        first, *rest = layout.partial
-        target = layout.with_partial(()).with_dim(0, (*layout.dims[0], first))
-        yield kinds["reduce_scatter"].step(layout, shape, mesh, target=target.with_dim(1, (*layout.dims[1], *rest)))
-
-
 @given(cases(partial=False), st.data())
 def test_even_formulas_are_those_of_the_demand(case: Case, data: st.DataObject) -> None:
     """The closed forms of even sizes against the boxes, which know nothing of collectives."""
@@ -185,3 +151,24 @@ def test_by_hand(kind: str, source: str, arguments: dict[str, object], received:
     mesh = DeviceMesh.of({"a": 8})
     step = COLLECTIVES[kind].step(Layout.parse(source), (10,), mesh, **arguments)  # type: ignore[arg-type]
     assert (COLLECTIVES[kind].received(step, mesh), COLLECTIVES[kind].sent(step, mesh)) == (received, sent)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "source", "target", "shape"),
+    [
+        ({"a": 2, "b": 2, "c": 4}, "[a, b·c]", "[a·c·b, -]", (9, 18)),
+        ({"a": 3, "b": 3, "c": 4}, "[a, b·c]", "[a·c·b, -]", (16, 7)),
+    ],
+)
+def test_a_smaller_block_may_move_more(sizes: dict[str, int], source: str, target: str, shape: tuple[int, ...]) -> None:
+    """The axis a cuts both layouts alike, but the ranks behind its last coordinate receive most."""
+    case = Case(DeviceMesh.of(sizes), shape, Layout.parse(source), Layout.parse(target), 0)
+    found = demand(case.source, case.target, shape, case.mesh)
+    assert (found.received, pytest.approx(found.sent)) == counted(case.source, case.target, case)
+
+
+def test_parts_that_are_held_by_another_number_of_ranks_are_no_permutation() -> None:
+    mesh = DeviceMesh.of({"a": 4, "b": 3})
+    with pytest.raises(LayoutError, match="on another number of ranks") as caught:
+        COLLECTIVES["permute"].step(Layout.parse("[a]"), (3,), mesh, target=Layout.parse("[b]"))
+    assert caught.value.code == "collective.not-a-permutation"

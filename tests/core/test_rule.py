@@ -27,12 +27,15 @@ def lines(draw: st.DrawFn) -> tuple[str, tuple[tuple[int, ...], ...]]:
         names = draw(st.lists(st.sampled_from(list(FACTOR_SIZES)), max_size=4, unique=True))
         dims: list[list[str]] = []
         for name in names:
-            if dims and draw(st.booleans()):
+            if draw(st.booleans()):
+                dims.append([])
+            if dims and dims[-1] and draw(st.booleans()):
                 dims[-1].append(name)
             else:
+                dims += [[]] * draw(st.integers(0, 1))
                 dims.append([name])
         tensors.append(dims)
-    text = [" ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in dims) for dims in tensors]
+    text = [" ".join(f"({' '.join(dim)})" if len(dim) > 1 else "".join(dim) or "1" for dim in dims) for dims in tensors]
     shapes = []
     for dims in tensors:
         shape = []
@@ -63,6 +66,14 @@ def test_linear() -> None:
     assert LINEAR.size("batch") == symbol("B")
     assert [LINEAR.role(f) for f in LINEAR.factors] == ["pass-through", "pass-through", "reduction", "pass-through"]
     assert LINEAR.factors_of(2) == {"n"}
+
+
+def test_a_dim_of_no_factor_has_size_one() -> None:
+    rule = ShardingRule.parse("a b, 1 b -> a b", shapes=((2, 3), (1, 3), (2, 3)))
+    assert rule.operands[1] == ((), ("b",))
+    assert rule.factors == ("a", "b")
+    with pytest.raises(RuleError, match="has size 1, the dim 2"):
+        ShardingRule.parse("a b, 1 b -> a b", shapes=((2, 3), (2, 3), (2, 3)))
 
 
 def test_roles() -> None:

@@ -28,10 +28,13 @@ ATTENTION = ShardingRule.parse(
     even=frozenset({"g", "r"}),
 )
 NORM = ShardingRule.parse("t h, h -> t h", shapes=((4, 8), (8,), (4, 8)), names=("x", "w"), terms="w")
+WINDOW = ShardingRule.parse("t k -> t k", shapes=((12, 8), (12, 8)), least={"t": 5})
 SOFTMAX = ShardingRule.parse("t h -> t h", shapes=((4, 8), (4, 8)))
 PRODUCT = ShardingRule.parse(
     "t k, k, t, t -> t", shapes=((4, 8), (8,), (4,), (4,), (4,)), names=("x", "w", "y", "z"), terms="x*w + y*z"
 )
+# Over four ranks, the dim of twelve is cut by three; its rows of two are not.
+FLATTEN = ShardingRule.parse("r c -> (r c)", shapes=((6, 2), (12,)), names=("x",), terms="x", sizes={"r": 6})
 
 
 def show(rule: ShardingRule, strategy: ShardStrategy) -> str:
@@ -69,6 +72,28 @@ def test_layouts_of_grouped_attention() -> None:
     assert show(ATTENTION, strategy) == f"{heads}, {groups}, {groups} -> {heads}"
 
 
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        # Unequal parts, parts of which some are empty, and both at once.
+        ({"batch": "tp dp"}, "[tp·dp, -, -], [-, -], [-] -> [tp·dp, -, -]"),
+        ({"seq": "odd", "k": "tp"}, "[-, odd, tp], [-, tp], [-] +tp -> [-, odd, -] +tp"),
+        ({"n": "odd tp cp"}, "[-, -, -], [odd·tp·cp, -], [odd·tp·cp] -> [-, -, odd·tp·cp]"),
+    ],
+)
+def test_factors_may_be_cut_into_unequal_parts(factors: dict[str, str], expected: str) -> None:
+    mesh = DeviceMesh.parse("dp:2,tp:4,cp:2,odd:5")
+    strategy = ShardStrategy.of({f: tuple(axes.split()) for f, axes in factors.items()})
+    assert against(LINEAR, strategy, mesh) == ()
+    assert show(LINEAR, strategy) == expected
+
+
+def test_a_merged_dim_may_be_cut_unevenly_where_its_chunks_are_those_of_its_factors() -> None:
+    mesh = DeviceMesh.parse("tp:4,wide:8")
+    assert against(FLATTEN, ShardStrategy.of({"r": ("wide",)}), mesh) == ()
+    assert [p.code for p in against(FLATTEN, ShardStrategy.of({"r": ("tp",)}), mesh)] == ["rule.merged-uneven"]
+
+
 def test_a_nonlinear_sum_needs_no_terms() -> None:
     rule = ShardingRule.parse("t h -> t", shapes=((4, 8), (4,)))
     assert show(rule, ShardStrategy.of({"h": ("tp",)})) == "[-, tp] -> [-] +tp"
@@ -82,11 +107,18 @@ def test_a_nonlinear_sum_needs_no_terms() -> None:
         (LINEAR, {"n": "dp"}, {"dp": (0, 2)}, "layout.axis-reused", ["'dp'", "n", "partial", "once"]),
         (LINEAR, {"m": "tp"}, {}, "rule.factor-unknown", ["'m'", "batch, seq, k, n"]),
         (
-            LINEAR,
-            {"batch": "tp dp"},
+            ATTENTION,
+            {"g": "dp cp"},
             {},
-            "layout.uneven-unsupported",
-            ["batch", "4", "8 parts", "4 % 8 = 4", "Take tp or dp from batch", "a divisor of 4"],
+            "rule.factor-even",
+            ["g", "2", "4 parts", "2 % 4 = 2", "Take dp or cp from g", "a divisor of 2"],
+        ),
+        (
+            FLATTEN,
+            {"r": "tp"},
+            {},
+            "rule.merged-uneven",
+            ["r of size 6", "tp", "(r c)", "place 0", "r 0:2, c 0:2", "0:3 of the dim", "a divisor of 6"],
         ),
         (ATTENTION, {"key": "tp"}, {}, "rule.factor-blocked", ["key", "softmax", "Take tp from key"]),
         (ATTENTION, {"g": "tp"}, {}, "rule.factor-even", ["g", "2", "4 parts", "2 % 4 = 2", "1, 2"]),
@@ -95,6 +127,7 @@ def test_a_nonlinear_sum_needs_no_terms() -> None:
         (LINEAR, {}, {"tp": (0,)}, "rule.partial-carrier", ["tp", "2 terms", "(0,)"]),
         (LINEAR, {}, {"tp": (0, 1)}, "rule.partial-carrier", ["(0, 1)"]),
         (SOFTMAX, {}, {"tp": ()}, "rule.partial-nonlinear", ["nonlinear", "tp", "Drop"]),
+        (WINDOW, {"t": "tp"}, {}, "rule.factor-thin", ["t", "12", "4 parts", "leaves 3", "5 of them", "at most 2"]),
         (PRODUCT, {"k": "tp"}, {}, "rule.partial-carrier", ["k", "tp", "Take tp from k"]),
     ],
 )

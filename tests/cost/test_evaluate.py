@@ -8,7 +8,7 @@ from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions, FactorDecision, ParameterDecision
-from planner.core.report import CostItem
+from planner.core.report import PHASES, CostItem
 from planner.cost import evaluate, price
 from planner.errors import PlannerError
 from planner.hardware import PRECISIONS, cluster
@@ -26,8 +26,26 @@ PLANS = {
         (("embed", "batch", "dp"),),
         (ParameterDecision(target="*", axes=("dp",), regather=True),),
     ),
+    "optimizer cut": (
+        {"dp": 4},
+        (("embed", "batch", "dp"),),
+        (ParameterDecision(target="*", of="optimizer", axes=("dp",)),),
+    ),
+    "gradients cut": (
+        {"dp": 4},
+        (("embed", "batch", "dp"),),
+        (ParameterDecision(target="*", of="gradient", axes=("dp",)),),
+    ),
+    "gradients deferred": (
+        {"dp": 4},
+        (("embed", "batch", "dp"),),
+        (ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),),
+    ),
     "one layer otherwise": ({"dp": 2, "tp": 2}, (("embed", "batch", "dp"), ("layers.1.up", "n", "tp")), ()),
 }
+
+
+EXPOSED = "exposed communication of parameters"
 
 
 def decisions(name, **more):
@@ -126,9 +144,32 @@ def test_dropped_parameters_are_fetched_again_in_backward():
     assert [r.kind for r in rows(found, phase="backward", value="layers.*.up.weight")][1:] == ["reduce_scatter"]
 
 
+def test_new_values_come_back_once_a_step():
+    """ZeRO-1: a gradient is reduced for each microbatch, and cut and gathered for none."""
+    found = report("optimizer cut", microbatches=2)
+    up = rows(found, value="layers.*.up.weight")
+    assert [(r.phase, r.kind, r.readers, r.count) for r in up] == [
+        ("backward", "all_reduce", ("layers.*.up",), 2 * LAYERS),
+        ("update", "slice", ("optimizer",), LAYERS),
+        ("update", "all_gather", ("storage",), LAYERS),
+    ]
+    # Values in bf16, and three quarters of them from other ranks.
+    assert up[2].wire_bytes == 3 / 4 * 2 * HIDDEN * WIDTH
+    update = sum(r.seconds * r.count for r in rows(found, phase="update"))
+    assert found.step_time.child(EXPOSED).child("communication").child("update").value == pytest.approx(update)
+
+
+def test_deferred_gradients_are_reduced_once_a_step():
+    at_once, deferred = (report(f"gradients {n}", global_batch=16, microbatches=4) for n in ("cut", "deferred"))
+    (back,) = rows(at_once, value="head.weight", kind="reduce_scatter")
+    (late,) = rows(deferred, value="head.weight", kind="reduce_scatter")
+    assert (back.phase, back.count, late.phase, late.count) == ("backward", 4, "update", 1)
+    assert replace(late, phase="backward", count=4) == back
+
+
 def test_rows_come_in_the_order_of_the_phases():
     phases = [r.phase for r in report("fetched again").collectives]
-    assert phases == sorted(phases, key=["forward", "backward"].index)
+    assert phases == sorted(phases, key=PHASES.index)
 
 
 def test_flops_are_those_of_the_unsharded_model():

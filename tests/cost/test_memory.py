@@ -3,7 +3,6 @@
 import pytest
 from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
-from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions, FactorDecision, ParameterDecision
 from planner.cost import price
@@ -75,39 +74,35 @@ def test_zero_3_divides_all_states(precision, each, degree):
     assert states == pytest.approx(each * PARAMETERS / degree)
 
 
-def zero_states(training, parameter, gradient, optimizer):
-    """Store the parameters by hand: the decisions don't offer ZeRO-1 and ZeRO-2."""
-    from dataclasses import replace
-
-    whole, cut = Layout.parse("[-, -]"), Layout.parse("[dp, -]")
-    pick = {True: cut, False: whole}
-    scopes = tuple(
-        replace(
-            scope,
-            assembly=replace(
-                scope.assembly,
-                parameters=tuple(
-                    replace(p, storage=pick[parameter], gradient=pick[gradient], optimizer=pick[optimizer])
-                    for p in scope.assembly.parameters
-                ),
-            ),
-        )
-        for scope in training.scopes
-    )
-    return replace(training, scopes=scopes)
-
-
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
 @pytest.mark.parametrize(
-    ("sharded", "each"),
-    # Table 1 of the paper, bf16: DDP 16, ZeRO-1 4 + 12/d, ZeRO-2 2 + 14/d, ZeRO-3 16/d.
-    [((False, False, False), 16), ((False, False, True), 4 + 12 / 4), ((False, True, True), 2 + 14 / 4),
-     ((True, True, True), 16 / 4)],
+    ("of", "cut"),
+    # Table 1 of the paper: what DDP has whole, ZeRO-1 to 3 divide: the optimizer's state, gradients, parameters.
+    [(None, ()), ("optimizer", ("optimizer",)), ("gradient", ("optimizer", "gradient")),
+     ("storage", ("optimizer", "gradient", "storage"))],
 )  # fmt: skip
-def test_zero_table(sharded, each):
-    training = zero_states(training_graph(decisions({"dp": 4})), *sharded)
-    things = held(training, (), PRECISIONS["bf16"], H100.device)
+def test_zero_table(of, cut, precision):
+    parameters = (ParameterDecision(target="*", of=of, axes=("dp",)),) if of else ()
+    training = training_graph(decisions({"dp": 4}, parameters=parameters))
+    things = held(training, (), PRECISIONS[precision], H100.device)
+    sizes = {
+        "bf16": {"storage": 2, "gradient": 2, "optimizer": 12},
+        "fp32": {"storage": 4, "gradient": 4, "optimizer": 8},
+    }
+    each = dict(sizes[precision])
+    if precision == "fp32" and of in {"optimizer", "gradient"}:
+        # No master copy, but the shard that the optimizer updates is another tensor than what is stored.
+        each["optimizer"] += 4
     states = sum(t.total for t in things if t.item in ("parameters", "gradients", "optimizer state"))
-    assert states == pytest.approx(each * PARAMETERS)
+    assert states == pytest.approx(PARAMETERS * sum(n / (4 if state in cut else 1) for state, n in each.items()))
+
+
+def test_deferred_gradients_are_held_raw():
+    """A gradient that is whole on every rank until the end of the step, and then a quarter."""
+    cut = ParameterDecision(target="*", of="gradient", axes=("dp",))
+    late = ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True)
+    at_once, deferred = (memory(decisions({"dp": 4}, parameters=(d,)))["gradients"] for d in (cut, late))
+    assert (at_once, deferred) == (2 * PARAMETERS / 4, 2 * PARAMETERS)
 
 
 def test_copies_of_parameters_are_kept_or_fetched_again():

@@ -39,13 +39,14 @@ DECISIONS = Decisions(
     parameters=(
         ParameterDecision(target="*", axes=("dp",), regather=True),
         ParameterDecision(target="lm_head", layout=Layout.parse("[tp·dp, -]")),
+        ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),
     ),
 )
 
 TEXT = """\
 {
   "format": "shardwright-plan",
-  "version": 1,
+  "version": 2,
   "cluster": "2x8-h100-sxm",
   "mesh": [
     {"axis": "tp", "size": 8},
@@ -64,8 +65,30 @@ TEXT = """\
     {"target": "o_proj", "axis": "tp", "carriers": [0, 1]}
   ],
   "parameters": [
-    {"target": "*", "axes": ["dp"], "layout": null, "regather": true},
-    {"target": "lm_head", "axes": [], "layout": "[tp·dp, -]", "regather": false}
+    {
+      "target": "*",
+      "of": "storage",
+      "axes": ["dp"],
+      "layout": null,
+      "regather": true,
+      "deferred": false
+    },
+    {
+      "target": "lm_head",
+      "of": "storage",
+      "axes": [],
+      "layout": "[tp·dp, -]",
+      "regather": false,
+      "deferred": false
+    },
+    {
+      "target": "*",
+      "of": "gradient",
+      "axes": ["dp"],
+      "layout": null,
+      "regather": false,
+      "deferred": true
+    }
   ],
   "model": {
     "name": "tiny",
@@ -138,6 +161,14 @@ decisions_of_plans = st.builds(
             axes=axes,
             layout=st.none() | layouts(),
             regather=st.booleans(),
+        )
+        | st.builds(ParameterDecision, target=words, of=st.just("optimizer"), axes=axes)
+        | st.builds(
+            ParameterDecision,
+            target=words,
+            of=st.just("gradient"),
+            layout=st.none() | layouts(),
+            deferred=st.booleans(),
         ),
         max_size=3,
     ).map(tuple),
@@ -152,6 +183,20 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
+VERSION_1 = json.loads(TEXT) | {
+    "version": 1,
+    "parameters": [
+        {"target": "*", "axes": ["dp"], "layout": None, "regather": True},
+        {"target": "lm_head", "axes": [], "layout": "[tp·dp, -]", "regather": False},
+    ],
+}
+
+
+def test_files_of_version_1_are_read() -> None:
+    """They knew storage only; the gradient and the optimizer's state followed it."""
+    assert read(json.dumps(VERSION_1)) == (SOURCE, replace(DECISIONS, parameters=DECISIONS.parameters[:2]))
+
+
 # -------------------------------------------------------------- refusals
 
 
@@ -160,7 +205,7 @@ def edited(**changes: Any) -> str:
 
 
 FACTOR = {"target": "*", "factor": "n", "axes": ["tp"]}
-PARAMETER = {"target": "*", "axes": [], "layout": None, "regather": False}
+PARAMETER = {"target": "*", "of": "storage", "axes": [], "layout": None, "regather": False, "deferred": False}
 
 REFUSED = [
     (
@@ -176,16 +221,16 @@ REFUSED = [
         "that Shardwright wrote.",
     ),
     (
-        edited(version=2, colour="red"),
+        edited(version=3, colour="red"),
         "document.version",
-        "The plan file is of version 2; this Shardwright reads 1. Update Shardwright, or write the "
-        "plan again with this one.",
+        "The plan file is of version 3; this Shardwright reads 1 and 2. Update Shardwright, or write "
+        "the plan again with this one.",
     ),
     (
         edited(version=True),
         "document.version",
-        "The plan file is of version true; this Shardwright reads 1. Update Shardwright, or write "
-        "the plan again with this one.",
+        "The plan file is of version true; this Shardwright reads 1 and 2. Update Shardwright, or "
+        "write the plan again with this one.",
     ),
     (
         edited(colour="red"),
@@ -224,6 +269,12 @@ REFUSED = [
         "document.value",
         "In the plan file, parameters[1].layout: '[tp' is not a layout: ',', '·' or ']' is expected in place of the "
         "end. Write e.g. [dp, tp·cp, -] +ep.",
+    ),
+    (
+        edited(parameters=[PARAMETER | {"of": "optimizer", "regather": True}]),
+        "document.value",
+        "In the plan file, parameters[0]: regather belongs to the storage of '*', not to the optimizer. Say it in a "
+        "decision on the storage.",
     ),
     (
         TEXT.replace('"hidden_size": 64', '"hidden_size": 65'),

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -65,6 +66,7 @@ class Studio:
 
     def group(self) -> None:
         designer = self.designer()
+        designer.pick("q_proj")
         self.page.get_by_role("treeitem").filter(has_text="self_attn").first.click()
         expect(designer.inspected).to_be_visible()
 
@@ -129,6 +131,46 @@ class Studio:
         designer.chip("k", "tp").click()
         expect(self.page.get_by_test_id("conflict")).to_be_visible()
 
+    def _way(self, **fields: str) -> None:
+        self.page.goto(f"/redistribute?{urlencode(fields)}")
+        expect(self.page.get_by_test_id("ranks")).to_be_visible()
+
+    def redistribution(self) -> None:
+        self._way()
+        self.page.get_by_test_id("step:1").click()
+
+    def partial_sum(self) -> None:
+        self._way(mesh="dp:2,tp:4", shape="4096x4096", **{"from": "[dp, -] +tp", "to": "[-, tp]"})
+        self.page.get_by_role("button", name="Step forward").click()
+
+    def three_dims(self) -> None:
+        self._way(mesh="dp:2,cp:2,tp:2", shape="8x2048x4096", **{"from": "[dp, cp, tp]", "to": "[dp, tp, cp]"})
+        self.page.get_by_role("button", name="Step forward").click()
+
+    def rank_table(self) -> None:
+        self._way(mesh="dp:2,tp:4", shape="4096x4096", **{"from": "[dp, tp]", "to": "[tp, dp]"})
+        self.page.get_by_test_id("step:1").click()
+        self.page.get_by_text("Table", exact=True).click()
+
+    def wrong_layout(self) -> None:
+        self._way()
+        self.page.get_by_test_id("field:source").fill("[dp, tp·xx]")
+        self.page.keyboard.press("Enter")
+        expect(self.page.get_by_test_id("caret")).to_be_visible()
+
+    def step_through(self) -> None:
+        designer = self.designer()
+        designer.click_in_graph("o_proj")
+        self.page.get_by_test_id("badge").first.click()
+        expect(self.page.get_by_test_id("ranks")).to_be_visible()
+        self.page.get_by_role("button", name="Step forward").click()
+
+    def slices(self) -> None:
+        designer = self.designer()
+        designer.pick("q_proj")
+        self.page.get_by_test_id("slices:weight").click()
+        expect(self.page.get_by_test_id("ranks")).to_be_visible()
+
     def missing(self) -> None:
         self.page.goto("/plans/gone")
         expect(self.page.get_by_role("alert")).to_be_visible()
@@ -152,6 +194,13 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "find": Studio.find,
     "keys": Studio.keys,
     "conflict": Studio.conflict,
+    "redistribution": Studio.redistribution,
+    "partial-sum": Studio.partial_sum,
+    "three-dims": Studio.three_dims,
+    "rank-table": Studio.rank_table,
+    "wrong-layout": Studio.wrong_layout,
+    "step-through": Studio.step_through,
+    "slices": Studio.slices,
     "missing": Studio.missing,
 }
 

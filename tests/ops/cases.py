@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import permutations, product
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,12 @@ from planner.core.mesh import DeviceMesh
 from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
-from planner.exporters.runtime import operators
-from planner.ops import OPS, Local
+from planner.exporters.explicit.local import local_of
+from planner.exporters.runtime import indexing, operators, ordered, reductions, windows
+from planner.exporters.runtime.mesh import Mesh
+from planner.ops import OPS
+from tests.ops.cases_of_families import cases_of_families
+from tests.ops.cases_of_shapes import cases_of_shapes
 from tests.properties.strategies import pieces, shard
 
 BATCH, SEQ, HIDDEN, OUT, VOCAB, WIDTH = 4, 4, 8, 12, 8, 4
@@ -64,6 +67,7 @@ CASES: dict[str, Node] = {
     "attention-one-group": node("attention", _heads(4), _heads(1), _heads(1)),
     "count_targets": node("count_targets", LABELS, ignore_index=-100),
     "cross_entropy": node("cross_entropy", LOGITS, LABELS, ignore_index=-100),
+    "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
@@ -85,6 +89,8 @@ CASES: dict[str, Node] = {
     "sum_tokens": node("sum_tokens", NUMBERS),
     "swiglu": node("swiglu", STREAM, STREAM),
     "token_loss": node("token_loss", LOGITS, LABELS, ignore_index=-100),
+    **cases_of_families(node, meta),
+    **cases_of_shapes(node, meta),
 }
 
 
@@ -101,40 +107,66 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
                 values[rng.random(shape) < 0.3] = -100
             made.append(torch.from_numpy(values))
             continue
-        positive = (one.op, name) == ("log_loss", "sum_exp") or name in {"mean_square", "count"}
-        array = rng.random(shape) + 0.5 if positive else rng.standard_normal(shape)
+        if name in {"condition", "mask", "other_mask"}:
+            made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            continue
+        if name in {"index", "indices"}:
+            made.append(_indices(one, factors, shape, rng))
+            continue
+        if name in {"top", "ties"}:
+            # The largest of small whole numbers, so that several elements tie.
+            made[0] = made[0].round()
+            dims = one.attribute("dims")
+            top = made[0].amax(dims, keepdim=True)
+            made.append(top if name == "top" else (made[0] == top).sum(dims, keepdim=True).to(dtype))
+            continue
+        if name == "moments":
+            mean = rng.standard_normal(shape[:-1])
+            made.append(torch.tensor(np.stack((mean, mean**2 + rng.random(shape[:-1]) + 0.5), -1), dtype=dtype))
+            continue
+        positive = name in {"mean_square", "count", "sum_exp"} or one.op in {"log", "sqrt", "rsqrt", "pow"}
+        # A count below 1 would be taken for 1.
+        least = 2.0 if name == "count" else 0.5
+        array = rng.random(shape) + least if positive else rng.standard_normal(shape)
         made.append(torch.tensor(array, dtype=dtype))
     return made
 
 
-def local(one: Node, strategy: ShardStrategy, arguments: tuple[str, ...], mesh: DeviceMesh) -> Local:
-    """Return what one rank computes, for writing its expression."""
-    sizes, start = {}, {}
-    for factor, size in one.rule.sizes:
-        axes = strategy.axes(factor)
-        sizes[factor] = evaluate(size, SYMBOLS) // mesh.size_of(axes)
-        if axes:
-            start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}"
-    shapes = [
-        tuple(prod(sizes[f] for f in dim) for dim in tensor) for tensor in (*one.rule.operands, *one.rule.results)
-    ]
-    count = len(one.rule.operands)
-    return Local(
-        node=one, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]), sizes=sizes,
-        start=start,
-    )  # fmt: skip
+def _indices(one: Node, factors: tuple[tuple[str, ...], ...], shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Return indices into a dim `n`, or candidates `c`, without one twice along the dim that they stand for."""
+    dim = next(i for i, names in enumerate(factors) if names[0] in {"m", "c"})
+    size = evaluate(one.rule.size("n" if "n" in one.rule.factors else "c"), SYMBOLS)
+    order = rng.random((*shape[:dim], size, *shape[dim + 1 :])).argsort(dim)
+    return torch.from_numpy(order.take(range(shape[dim]), dim))
+
+
+class Place(Mesh):
+    """The runtime's mesh as one pretend rank sees it."""
+
+    def __init__(self, mesh: DeviceMesh, rank: int) -> None:
+        self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
+        # As in a training step under way.
+        self.step, self.sequence = 3, 0
 
 
 def expression(one: Node, strategy: ShardStrategy = REPLICATED, mesh: DeviceMesh = MESH) -> str:
     """Return the exported right-hand side, with operands x0, x1, …"""
     names = tuple(f"x{i}" for i in range(len(one.rule.operands)))
-    return OPS[one.op].torch(local(one, strategy, names, mesh))
+    return OPS[one.op].torch(local_of(one, strategy, names, SYMBOLS, mesh))
 
 
 def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> tuple[Any, ...]:
     """Evaluate an exported expression as one rank does."""
-    place = SimpleNamespace(index=lambda *axes: mesh.index(rank, axes), device="cpu")
-    names: dict[str, object] = {"ops": operators, "F": F, "torch": torch, "mesh": place}
+    names: dict[str, object] = {
+        "ops": operators,
+        "indexing": indexing,
+        "ordered": ordered,
+        "reductions": reductions,
+        "windows": windows,
+        "F": F,
+        "torch": torch,
+        "mesh": Place(mesh, rank),
+    }
     names |= {f"x{i}": operand for i, operand in enumerate(operands)}
     result = eval(text, names)
     return result if isinstance(result, tuple) else (result,)

@@ -31,3 +31,13 @@ def prove(ranks: Callable[[int], Ranks]) -> Prove:
         return prove_bundle(plan, files or bundle(plan), group, ranks(1), **options)  # type: ignore[arg-type]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def prove_here() -> Iterator[Prove]:
+    """Give a function that proves a plan, or other files in place of its bundle, on threads of this process."""
+    pytest.importorskip("torch")
+    from .threads import threads
+
+    with threads() as run:
+        yield run

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from planner.compose import bundle, train
+from planner.core.chunk import lengths
+from planner.core.collective import Step
 from planner.core.graph import Block, ModelGraph, Node, Parameter
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -16,7 +19,7 @@ from planner.core.strategy import ShardStrategy, problems
 from planner.core.symbol import evaluate
 from planner.errors import PlannerError
 from planner.plan import Plan
-from tests.tiny import MODELS, tiny_graph, tiny_plan
+from tests.tiny import MODELS, tiny_graph, tiny_plan, with_dropout
 
 MESHES = {
     4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
@@ -28,6 +31,8 @@ SIZES = (
     {"num_key_value_heads": 8, "num_attention_heads": 8},
     {"num_key_value_heads": 1, "num_attention_heads": 4, "head_dim": 8},
 )
+WIDTHS = {"vocab_size": (33, 13, 3), "hidden_size": (30, 33, 5), "intermediate_size": (50, 7)}
+"""Sizes that no axis divides, some of which leave ranks without a part."""
 
 
 @dataclass(slots=True)
@@ -63,8 +68,16 @@ def random_plan(random: Random, world: int) -> Plan:
         tied=random.random() < 0.4,
         num_hidden_layers=random.choice((1, 2, 3)),
         **random.choice(SIZES),
+        **{name: random.choice(sizes) for name, sizes in WIDTHS.items() if random.random() < 0.4},
     )
-    plan = tiny_plan(random.choice(MESHES[world]), graph=graph, microbatches=random.choice((1, 1, 2)))
+    if random.random() < 0.5:
+        graph = with_dropout(graph)
+    plan = tiny_plan(random.choice(MESHES[world]), graph=graph)
+    microbatches = random.choice((1, 1, 2))
+    plan = plan.batch(
+        global_batch=microbatches * random.choice((4, 4, 8, 3, 1)), seq=random.choice((8, 8, 8, 7, 3)),
+        microbatches=microbatches,
+    )  # fmt: skip
     # Some plans are dense with decisions, others leave much to what follows from few.
     share = random.choice((0.15, 0.5, 0.9))
     for node, layers in _operators(graph, random):
@@ -136,27 +149,44 @@ def random_strategy(random: Random, rule: ShardingRule, mesh: DeviceMesh) -> Sha
 
 def _store(random: Random, plan: Plan, parameter: Parameter, layers: str) -> Plan:
     where = target(parameter.name, layers)
-    names = plan.decisions.mesh.names
-    regather = random.random() < 0.6
+    plan = plan.store(where, **_place(random, plan, parameter), regather=random.random() < 0.6)
     if random.random() < 0.4:
-        axes = random.sample(names, random.randint(0, len(names)))
-        return plan.store(where, axes=axes, regather=regather)
+        place = {} if random.random() < 0.3 else _place(random, plan, parameter)
+        plan = plan.store(where, of="gradient", **place, deferred=random.random() < 0.5)
+    if random.random() < 0.3:
+        plan = plan.store(where, of="optimizer", **_place(random, plan, parameter))
+    return plan
+
+
+def _place(random: Random, plan: Plan, parameter: Parameter) -> dict[str, Any]:
+    """Return axes to be added, or a layout."""
+    names = plan.decisions.mesh.names
+    if random.random() < 0.4:
+        return {"axes": random.sample(names, random.randint(0, len(names)))}
     dims: list[tuple[str, ...]] = [()] * len(parameter.meta.shape)
     for axis in random.sample(names, len(names)):
         if random.random() < 0.6:
             dim = random.randrange(len(dims))
             dims[dim] += (axis,)
-    return plan.store(where, layout=Layout(tuple(dims)), regather=regather)
+    return {"layout": Layout(tuple(dims))}
 
 
 def features(plan: Plan) -> Counter[str]:
     """Count what a plan exercises, to see that the draws cover what they should."""
     found: Counter[str] = Counter()
     training = train(plan)
+    mesh, symbols = training.assignment.mesh, training.assignment.symbols
     assembled = [scope.assembly for scope in training.scopes]
     found["runs cut"] += len(assembled) > 2
     found["microbatches"] += plan.decisions.microbatches > 1
     for scope in training.scopes:
+        for placed in scope.assembly.parameters:
+            shape = placed.parameter.meta.concrete(symbols)
+            found["unequal storage"] += not placed.storage.even(shape, mesh)
+            found["unequal regather"] += placed.regather and not placed.storage.even(shape, mesh)
+        found["gradient elsewhere"] += any(f.apart and not f.deferred for f in scope.fanouts)
+        found["gradient deferred"] += any(f.deferred for f in scope.fanouts)
+        found["optimizer elsewhere"] += any(u.apart for u in scope.updates)
         found["regather"] += any(f.again for f in scope.fanouts)
         for fanout in scope.fanouts:
             found["several layouts of readers"] += len(fanout.forward) > 1
@@ -165,6 +195,7 @@ def features(plan: Plan) -> Counter[str]:
                 moved = delivery.redistribution
                 found["partial stays"] += not moved.steps and bool(moved.source.partial)
                 found.update(f"step {step.kind}" for step in moved.steps)
+                found.update(f"unequal {step.kind}" for step in moved.steps if _unequal(step, mesh))
                 found["axes not in mesh order"] += any(
                     step.axes != tuple(n for n in plan.decisions.mesh.names if n in step.axes) for step in moved.steps
                 )
@@ -173,10 +204,21 @@ def features(plan: Plan) -> Counter[str]:
             found["kept partial"] += bool(strategy.kept)
             found["several axes on a factor"] += any(len(axes) > 1 for _, axes in strategy.factors)
             found["sharded sequence in attention"] += op == "attention" and bool(strategy.axes("seq"))
+            found["dropout on shards"] += op == "dropout" and bool(assigned.operands[0].sharded)
+            found["dropout of partial sums"] += op == "dropout" and bool(assigned.operands[0].partial)
             found["sharded rotary table"] += op == "rotary_table" and bool(strategy.axes("seq"))
             found["sharded width of a norm"] += op == "mean_square"
             found["sharded vocabulary of the loss"] += op == "sum_exp"
             found["sharded vocabulary of the table"] += op == "embedding" and bool(strategy.axes("vocab"))
+            for factor, axes in strategy.factors:
+                parts = lengths(evaluate(assigned.node.rule.size(factor), symbols), axes, mesh)
+                found[f"unequal {factor}"] += len(parts) > 1
+                found[f"no {factor} on some ranks"] += parts[0] > 0
+                found["unequal chunks of chunks"] += len(parts) > 1 and sum(mesh.size(a) > 1 for a in axes) > 1
             bias = op == "linear" and len(assigned.operands) == 3
             found["bias under a sharded contraction"] += bias and bool(strategy.axes("k"))
     return found
+
+
+def _unequal(step: Step, mesh: DeviceMesh) -> bool:
+    return not (step.source.even(step.shape, mesh) and step.target.even(step.shape, mesh))

@@ -19,6 +19,8 @@ PLANS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "tp4": ("tp:4", (("megatron", "tp"),)),
     "tp4-sp": ("tp:4", (("megatron", "tp"), ("sequence_parallel", "tp"))),
     "zero4": ("dp:4", (("zero3", "dp"),)),
+    "zero1-dp4": ("dp:4", (("zero1", "dp"),)),
+    "zero2-dp2-tp2": ("dp:2,tp:2", (("zero2", "dp"), ("megatron", "tp"))),
     "dp2-tp2": ("dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp"))),
     "dp2-tp2-sp": ("dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))),
     "zero2-tp2-sp": ("dp:2,tp:2", (("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))),
@@ -94,7 +96,7 @@ def test_ranks_hold_unequal_numbers_of_ignored_labels(name: str, microbatches: i
     assert any(count for row in counts for count in row)
     if microbatches > 1:
         assert len({sum(row) for row in counts}) > 1
-    if any(preset in {"data_parallel", "zero3"} for preset, _ in presets):
+    if any(preset in {"data_parallel", "zero1", "zero2", "zero3"} for preset, _ in presets):
         assert all(len(set(row)) > 1 for row in counts)
 
 

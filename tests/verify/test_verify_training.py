@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from planner.compose import train
-from planner.core.assignment import AssignedNode, Fanout, TrainingGraph
+from planner.core.assignment import AssignedNode, Fanout, TrainingGraph, Update
 from planner.core.layout import Layout
 from planner.core.strategy import ShardStrategy
 from planner.verify import verify_training
@@ -143,3 +143,23 @@ def test_an_illegal_strategy_is_found(sound: TrainingGraph) -> None:
 def test_layouts_that_do_not_follow_from_the_strategy_are_found(sound: TrainingGraph) -> None:
     other = misassigned(sound, "up_proj", lambda n: replace(n, results=(Layout.replicated(3),)))
     assert codes(other) == ["verify.operator-layout"]
+
+
+def updated(training: TrainingGraph, change: Callable[[Update], Update | None]) -> TrainingGraph:
+    """Return the graph with the update of one parameter changed, or left out."""
+
+    def one(update: Update) -> tuple[Update, ...]:
+        changed = change(update) if update.parameter.endswith("gate_proj.weight") else update
+        return (changed,) if changed else ()
+
+    scopes = tuple(replace(s, updates=tuple(u for update in s.updates for u in one(update))) for s in training.scopes)
+    return replace(training, scopes=scopes)
+
+
+def test_a_broken_update_is_found() -> None:
+    zero = train(tiny_plan("dp:2,tp:2", ("zero1", "dp"), ("megatron", "tp")))
+    assert verify_training(zero) == ()
+    assert codes(updated(zero, lambda u: None)) == ["verify.update-missing"]
+    assert codes(updated(zero, lambda u: replace(u, values=replace(u.values, steps=())))) == ["verify.fold"]
+    assert codes(updated(zero, lambda u: replace(u, gradient=u.values))) == ["verify.update-layout"]
+    assert codes(updated(zero, lambda u: replace(u, parameter="other"))) == ["verify.update-missing"] * 2

@@ -11,8 +11,11 @@ import type {
   PlanState,
   PlanSummary,
   Problem,
+  RedistributionAnswer,
+  RedistributionRequest,
   Registry,
   Report,
+  Slices,
 } from "./types";
 
 /** An answer that is no success; what it says comes from the server's problem document. */
@@ -110,6 +113,22 @@ export const api = {
     ),
   code: (id: string): Promise<{ files: CodeFile[] }> =>
     settle(client.GET("/api/v1/plans/{plan_id}/code", { params: at(id) })),
+  redistribute: (body: RedistributionRequest): Promise<RedistributionAnswer> =>
+    settle(client.POST("/api/v1/redistribute", { body })),
+  /** The redistribution of a plan that the collective at a position among an edge's badges is a step of. */
+  redistributionOf: (id: string, edge: string, badge: number): Promise<RedistributionAnswer> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/redistribution", {
+        params: { ...at(id), query: { edge, badge } },
+      }),
+    ),
+  /** Which part each rank holds: of a node's slot, or, without a slot, of an edge's value. */
+  slices: (id: string, node: string, slot: string): Promise<Slices> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/slices", {
+        params: { ...at(id), query: { node, slot } },
+      }),
+    ),
   prove: (id: string): Promise<Job> =>
     settle(client.POST("/api/v1/plans/{plan_id}/proofs", { params: at(id), body: { ranks: 8 } })),
   job: (id: string): Promise<Job> =>

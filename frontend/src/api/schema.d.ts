@@ -364,6 +364,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/redistribution": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Redistribution
+         * @description Return the redistribution of the plan that a collective is a step of.
+         *
+         *     `edge` is the id of an edge of the view, `badge` the position of the collective among its badges.
+         */
+        get: operations["redistribution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/redo": {
         parameters: {
             query?: never;
@@ -477,7 +499,7 @@ export interface paths {
         put?: never;
         /**
          * Redistribute
-         * @description Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+         * @description Return the best way from one layout to another, with what each step moves and takes, and who holds what.
          *
          *     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
          */
@@ -539,7 +561,8 @@ export interface components {
          *     Parameters
          *     ----------
          *     readers
-         *         Ids of the nodes that it serves (forward) or whose gradients it finishes (backward).
+         *         Ids of the nodes that it serves (forward) or whose gradients it finishes (backward); none where it brings a
+         *         finished gradient to the optimizer's state or new values from it.
          *     payload_bytes
          *         Bytes of the larger of its input and output on a rank.
          *     seconds
@@ -699,11 +722,12 @@ export interface components {
          *     scope
          *         Title of the scope, empty for what is outside the layers.
          *     phase
-         *         `forward` or `backward`; `backward` includes fetching dropped parameters again.
+         *         One of `PHASES`; `backward` includes fetching dropped parameters again.
          *     value
          *         The value or parameter that is moved.
          *     readers
-         *         Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward).
+         *         Names of the nodes that it is moved for (forward), or whose gradients are reduced (backward, or
+         *         update if that is deferred); `OPTIMIZER` or `STORAGE` for what else an update moves.
          *     kind, axes, group_size
          *         The collective and its group.
          *     payload_bytes
@@ -870,10 +894,19 @@ export interface components {
          *         Layout of its finished gradient; empty if it has none.
          *     regather
          *         Whether the readers' copies of a parameter are dropped after forward and fetched again in backward.
+         *     optimizer
+         *         Layout of a parameter's optimizer state; empty for other values.
+         *     deferred
+         *         Whether a parameter's raw gradients are reduced once a step.
          */
         EdgeView: {
             /** Badges */
             badges: components["schemas"]["Badge"][];
+            /**
+             * Deferred
+             * @default false
+             */
+            deferred: boolean;
             /** Gradient */
             gradient: string;
             /** Id */
@@ -882,6 +915,11 @@ export interface components {
             kind: string;
             /** Label */
             label: string;
+            /**
+             * Optimizer
+             * @default
+             */
+            optimizer: string;
             /** Producer */
             producer: string;
             /** Readers */
@@ -1117,13 +1155,13 @@ export interface components {
         };
         /**
          * KeepChange
-         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term.
+         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term; null forgets the decision.
          */
         KeepChange: {
             /** Axis */
             axis: string;
             /** Carriers */
-            carriers: number[];
+            carriers: number[] | null;
             /** Target */
             target: string;
             /**
@@ -1313,13 +1351,24 @@ export interface components {
         };
         /**
          * ParameterChange
-         * @description Say where parameters are stored: further sharded over `axes`, or as `layout`.
+         * @description Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`.
          */
         ParameterChange: {
             /** Axes */
             axes?: string[];
+            /**
+             * Deferred
+             * @default false
+             */
+            deferred: boolean;
             /** Layout */
             layout?: string | null;
+            /**
+             * Of
+             * @default storage
+             * @enum {string}
+             */
+            of: "storage" | "gradient" | "optimizer";
             /**
              * Regather
              * @default false
@@ -1335,13 +1384,20 @@ export interface components {
         };
         /**
          * ParameterDecision
-         * @description A decision on where parameters are stored.
+         * @description A decision on where parameters, their gradients or optimizer state lie.
          */
         ParameterDecision: {
             /** Axes */
             axes: string[];
+            /** Deferred */
+            deferred: boolean;
             /** Layout */
             layout: string | null;
+            /**
+             * Of
+             * @enum {string}
+             */
+            of: "storage" | "gradient" | "optimizer";
             /** Regather */
             regather: boolean;
             /** Target */
@@ -1579,31 +1635,68 @@ export interface components {
          *     ----------
          *     mesh
          *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+         *     operators
+         *         What MindSpore would run, where its planner was asked for.
          *     slices
-         *         What the ranks hold at the start and after every step.
+         *         What the ranks hold at the start and after every step, with the mesh and the shape there.
+         *     gap
+         *         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+         *         is not known.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
             bound_bytes: number | null;
+            /** Cluster */
+            cluster: string;
+            /** Dtype */
+            dtype: string;
+            /** Gap */
+            gap: number | null;
             /** Mesh */
             mesh: [
                 string,
                 number
             ][];
+            /**
+             * Operators
+             * @default []
+             */
+            operators: string[];
             /** Peak Bytes */
             peak_bytes: number;
             /** Received Bytes */
             received_bytes: number;
             /** Seconds */
             seconds: number;
+            /** Shape */
+            shape: number[];
             /** Slices */
             slices: components["schemas"]["Slices"][];
+            /** Source */
+            source: string;
             /** Steps */
             steps: components["schemas"]["RedistributionStep"][];
+            /** Target */
+            target: string;
         };
         /**
          * RedistributionRequest
          * @description A tensor and the layouts between which it is moved.
+         *
+         *     Parameters
+         *     ----------
+         *     mesh, shape
+         *         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+         *     to_mesh, to_shape
+         *         Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+         *     planner
+         *         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
+         *     cluster
+         *         By default one of as many H100 as the mesh has ranks.
+         *     objective
+         *         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+         *     exchange
+         *         Whether the direct exchange may be used.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1613,20 +1706,57 @@ export interface components {
              * @default bfloat16
              */
             dtype: string;
+            /**
+             * Exchange
+             * @default true
+             */
+            exchange: boolean;
             /** Mesh */
-            mesh: components["schemas"]["MeshAxis"][];
+            mesh: components["schemas"]["MeshAxis"][] | string;
+            /**
+             * Objective
+             * @default time
+             * @enum {string}
+             */
+            objective: "time" | "bytes" | "peak" | "steps";
+            /**
+             * Planner
+             * @default cheapest
+             * @enum {string}
+             */
+            planner: "cheapest" | "mindspore" | "mindspore-alltoall";
             /** Shape */
-            shape: number[];
+            shape: number[] | string;
             /** Source */
             source: string;
             /** Target */
             target: string;
+            /** To Mesh */
+            to_mesh?: (components["schemas"]["MeshAxis"][] | string) | null;
+            /** To Shape */
+            to_shape?: (number[] | string) | null;
         };
         /**
          * RedistributionStep
          * @description One collective of a redistribution; `dim` and `to_dim` are -1 where it has none.
+         *
+         *     Parameters
+         *     ----------
+         *     kind
+         *         Of the registry's collectives; where the mesh or the shape changes on the way also `view`, which moves nothing,
+         *         and `handover`, the direct exchange among all ranks.
+         *     why
+         *         What it does for the ranks.
+         *     arrives
+         *         Per rank from 0, of the first 64: the parts, each with its begin and end per dim, whose values the rank has
+         *         after the step and had not before.
          */
         RedistributionStep: {
+            /** Arrives */
+            arrives: [
+                number,
+                number
+            ][][][];
             /** Axes */
             axes: string[];
             /** Dim */
@@ -1649,6 +1779,8 @@ export interface components {
             target_shape: number[];
             /** To Dim */
             to_dim: number;
+            /** Why */
+            why: string;
         };
         /**
          * Registry
@@ -1659,6 +1791,8 @@ export interface components {
             collectives: components["schemas"]["Entry"][];
             /** Devices */
             devices: components["schemas"]["DeviceEntry"][];
+            /** Dtypes */
+            dtypes: string[];
             /** Exporters */
             exporters: components["schemas"]["Entry"][];
             /** Operators */
@@ -1716,6 +1850,10 @@ export interface components {
          *
          *     Parameters
          *     ----------
+         *     mesh
+         *         The mesh on which the ranks are numbered.
+         *     partial, reduce
+         *         Axes over which the values are still to be combined, and by what.
          *     ranks
          *         Ranks in all.
          *     slices
@@ -1726,10 +1864,19 @@ export interface components {
         Slices: {
             /** Layout */
             layout: string;
+            /** Mesh */
+            mesh: [
+                string,
+                number
+            ][];
             /** Note */
             note: string;
+            /** Partial */
+            partial: string[];
             /** Ranks */
             ranks: number;
+            /** Reduce */
+            reduce: string;
             /** Shape */
             shape: number[];
             /** Slices */
@@ -2783,6 +2930,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    redistribution: {
+        parameters: {
+            query: {
+                edge: string;
+                badge?: number;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedistributionAnswer"];
                 };
             };
             /** @description The request is not legal. */

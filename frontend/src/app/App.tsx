@@ -1,15 +1,17 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { lazy, Suspense, useEffect, useRef } from "react";
 import type { PlanState } from "../api/types";
-import { goToPlan, usePlanRoute } from "../ui/route";
+import { goToPlan, useRoute } from "../ui/route";
 import { Loading } from "../ui/states";
 
 // Whoever opens a plan by its address does not wait for the start page, nor the other way round.
 const StartPage = lazy(() => import("../views/start/StartPage"));
 const PlanPage = lazy(() => import("./PlanPage"));
+const RedistributionPage = lazy(() => import("../views/redistribute/RedistributionPage"));
 
 export function App() {
-  const id = usePlanRoute();
+  const route = useRoute();
+  const id = route.page === "plan" ? route.id : null;
   const { setColorScheme } = useMantineColorScheme();
   const dark = useComputedColorScheme("light") === "dark";
   const toggleTheme = () => setColorScheme(dark ? "light" : "dark");
@@ -20,12 +22,14 @@ export function App() {
   }, [id]);
 
   useEffect(() => {
-    if (id === null) document.title = "Shardwright";
-  }, [id]);
+    if (route.page === "start") document.title = "Shardwright";
+  }, [route.page]);
 
   return (
     <Suspense fallback={<Loading label="Loading the page" />}>
-      {id === null ? (
+      {route.page === "redistribute" ? (
+        <RedistributionPage dark={dark} onTheme={toggleTheme} />
+      ) : id === null ? (
         <StartPage
           dark={dark}
           onTheme={toggleTheme}

@@ -4,8 +4,9 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } fro
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
 import type { Reach } from "../document/layers";
-import { buildTree, carryOpen, openAtFirst, pathTo } from "../document/tree";
+import { buildTree, carryOpen, followCanvas, openAtFirst, pathTo } from "../document/tree";
 import { Inspector } from "../inspector/Inspector";
+import { type Look, LookContext } from "../ui/LookContext";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
 import { Resizer } from "../ui/Resizer";
 import { goToPlan, goToStart } from "../ui/route";
@@ -17,6 +18,7 @@ import { GraphCanvas, type GraphHandle } from "../views/graph/GraphCanvas";
 import { Panels } from "../views/panels/Panels";
 import classes from "./Designer.module.css";
 import { FindPalette, openFind } from "./FindPalette";
+import { type Looked, LookModal } from "./LookModal";
 import { useAxisToggle } from "./useAxisToggle";
 import { useInView } from "./useInView";
 import { useKeys } from "./useKeys";
@@ -44,6 +46,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const [tab, setTab] = useState<string | null>(null);
   const [settings, setSettings] = useState(false);
   const [help, setHelp] = useState(false);
+  const [looked, setLooked] = useState<Looked | null>(null);
   const [left, setLeft] = useLocalStorage({ key: "shardwright-outline", defaultValue: 236 });
   const [right, setRight] = useLocalStorage({ key: "shardwright-inspector", defaultValue: 320 });
   const [below, setBelow] = useLocalStorage({ key: "shardwright-panel", defaultValue: 240 });
@@ -76,6 +79,21 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     [tree],
   );
 
+  const onCanvas = useRef<readonly string[] | null>(null);
+  const follow = useCallback((now: readonly string[]) => {
+    const before = onCanvas.current;
+    onCanvas.current = now;
+    if (before) setOpen((open) => followCanvas(open, before, now));
+  }, []);
+
+  const look = useMemo(
+    (): Look => ({
+      redistribution: (edge, badge) => setLooked({ kind: "collective", edge, badge }),
+      slices: (of) => setLooked({ kind: "slices", of }),
+    }),
+    [],
+  );
+
   const shell: Shell = {
     tree: () => tree,
     presets,
@@ -90,6 +108,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     setDirection,
     openPanel: setTab,
     openSettings: () => setSettings(true),
+    openRedistribution: () => setLooked({ kind: "free" }),
     copyPlan: async () => goToPlan((await api.copy(plan.id)).id),
     downloadCode: () => download(api.zipAddress(plan.id)),
     downloadFile: () => download(api.fileAddress(plan.id)),
@@ -107,10 +126,10 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           onTheme={onTheme}
           onFind={openFind}
           onSettings={() => setSettings(true)}
+          onRedistribution={shell.openRedistribution}
           onCode={() => setTab("code")}
           onPicture={(kind) => savePicture(canvas.current, kind, plan.name)}
         />
-        <Banner onOpen={goToPlan} />
       </div>
       <div
         className={classes["middle"]}
@@ -142,7 +161,15 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             dark={dark}
             pending={pending}
             onSelect={document.select}
+            onOpenChange={follow}
+            onBadge={(badge) => {
+              for (const edge of view.edges) {
+                const position = (edge.badges as readonly unknown[]).indexOf(badge);
+                if (position >= 0) look.redistribution(edge.id, position);
+              }
+            }}
           />
+          <Banner onOpen={goToPlan} />
           <SegmentedControl
             className={classes["direction"]}
             aria-label="Collectives shown"
@@ -162,11 +189,13 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           max={620}
           onResize={setRight}
         />
-        <Inspector
-          onReach={(next) => {
-            reach.current = next;
-          }}
-        />
+        <LookContext value={look}>
+          <Inspector
+            onReach={(next) => {
+              reach.current = next;
+            }}
+          />
+        </LookContext>
       </div>
       <div>
         <BottomBar />
@@ -184,6 +213,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
       </div>
       <Suspense>
         {settings && <SettingsModal onClose={() => setSettings(false)} />}
+        {looked && <LookModal looked={looked} onClose={() => setLooked(null)} />}
         {help && <HelpModal commands={commands} onClose={() => setHelp(false)} />}
       </Suspense>
       <FindPalette commands={commands} onNode={document.select} />

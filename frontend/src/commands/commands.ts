@@ -19,6 +19,7 @@ export interface Shell {
   setDirection(direction: "forward" | "backward"): void;
   openPanel(name: string): void;
   openSettings(): void;
+  openRedistribution(): void;
   copyPlan(): void;
   downloadCode(): void;
   downloadFile(): void;
@@ -186,6 +187,14 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
         run: () => shell.openPanel(name.toLowerCase()),
       }),
     ),
+    {
+      id: "redistribute",
+      group: "View",
+      label: "From one layout to another, step by step",
+      keys: ["r"],
+      enabled: always,
+      run: shell.openRedistribution,
+    },
     { id: "theme", group: "View", label: "Light or dark", enabled: always, run: shell.toggleTheme },
     { id: "help", group: "View", label: "Keys", keys: ["?"], enabled: always, run: shell.help },
   ];

@@ -101,6 +101,8 @@ export function view(): PlanView {
         gradient: "",
         badges: [],
         regather: false,
+        optimizer: "",
+        deferred: false,
       },
     ],
   };

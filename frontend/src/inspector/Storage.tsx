@@ -9,6 +9,7 @@ import { textOn } from "../ui/colour";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import { ProblemNote } from "../ui/states";
 import classes from "./inspector.module.css";
+import { dimNames, SliceButton } from "./SliceButton";
 import { CollectiveBadge } from "./Traffic";
 
 /** Where the operator's parameters lie: as read, or sharded further (ZeRO). */
@@ -48,10 +49,21 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
         <strong>{edge.label}</strong>
         <span>{edge.tensor.dtype}</span>
         <span className={classes["right"]}>{formatBytes(edge.tensor.local_bytes)}</span>
+        <SliceButton
+          of={{
+            node: edge.id,
+            slot: "",
+            title: `${edge.label} as it is stored`,
+            dims: dimNames(read ?? edge.tensor),
+            dtype: edge.tensor.dtype,
+          }}
+        />
       </div>
       <Cells tensor={edge.tensor} colours={colours} />
       <p className={`mono ${classes["layout"]}`}>
         stored {edge.tensor.layout} · gradient {edge.gradient || "none"}
+        {edge.deferred && " once a step"}
+        {edge.optimizer !== edge.gradient && ` · optimizer ${edge.optimizer}`}
       </p>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would add a border of its own. */}
       <div className={classes["zero"]} role="group" aria-label={`Shard ${edge.label} further over`}>
@@ -95,7 +107,7 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
       <ul className={classes["badges"]}>
         {edge.badges.map((badge, position) => (
           <li key={position}>
-            <CollectiveBadge badge={badge} />
+            <CollectiveBadge edge={edge} badge={badge} />
           </li>
         ))}
       </ul>

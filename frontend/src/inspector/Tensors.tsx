@@ -3,6 +3,7 @@ import { formatBytes } from "../document/units";
 import { Cells } from "../ui/Cells";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import classes from "./inspector.module.css";
+import { dimNames, SliceButton } from "./SliceButton";
 
 /** Operands and results: their layouts as cells, local shapes and bytes. */
 export function Tensors({ node }: { node: NodeView }) {
@@ -12,16 +13,16 @@ export function Tensors({ node }: { node: NodeView }) {
         Tensors on one rank
       </h3>
       {node.operands.map((tensor, position) => (
-        <Row key={`in ${position}`} tensor={tensor} />
+        <Row key={`in ${position}`} node={node} tensor={tensor} />
       ))}
       {node.results.map((tensor, position) => (
-        <Row key={`out ${position}`} tensor={tensor} result />
+        <Row key={`out ${position}`} node={node} tensor={tensor} result />
       ))}
     </section>
   );
 }
 
-function Row({ tensor, result }: { tensor: TensorView; result?: boolean }) {
+function Row({ node, tensor, result }: { node: NodeView; tensor: TensorView; result?: boolean }) {
   const document = useDocument();
   const focused = usePlan((state) => state.factor);
   const colours = useColours();
@@ -34,6 +35,15 @@ function Row({ tensor, result }: { tensor: TensorView; result?: boolean }) {
         </strong>
         <span>{tensor.parameter ? "parameter" : tensor.dtype}</span>
         <span className={classes["right"]}>{formatBytes(tensor.local_bytes)}</span>
+        <SliceButton
+          of={{
+            node: node.id,
+            slot: tensor.slot,
+            title: `${tensor.slot} of ${node.label}`,
+            dims: dimNames(tensor),
+            dtype: tensor.dtype,
+          }}
+        />
       </div>
       <Cells
         tensor={tensor}

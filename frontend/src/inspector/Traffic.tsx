@@ -1,6 +1,7 @@
 import type { Badge, EdgeView, NodeView, PlanView } from "../api/types";
 import { formatBytes, formatInteger, formatSeconds } from "../document/units";
 import { longKind, shortKind, textOn } from "../ui/colour";
+import { useLook } from "../ui/LookContext";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import classes from "./inspector.module.css";
 
@@ -77,7 +78,7 @@ function Edge({
         <ul className={classes["badges"]}>
           {badges.map((badge, position) => (
             <li key={position}>
-              <CollectiveBadge badge={badge} />
+              <CollectiveBadge edge={edge} badge={badge} />
             </li>
           ))}
         </ul>
@@ -86,11 +87,19 @@ function Edge({
   );
 }
 
-export function CollectiveBadge({ badge }: { badge: Badge }) {
+/** A collective; clicked, the redistribution that it is a step of opens. */
+export function CollectiveBadge({ edge, badge }: { edge: EdgeView; badge: Badge }) {
   const colours = useColours();
+  const look = useLook();
   const fill = colours[badge.axes[0] ?? ""] ?? "#808a98";
   return (
-    <div className={classes["badge"]}>
+    <button
+      type="button"
+      className={`plain-button ${classes["badge"]}`}
+      title="Step through this redistribution"
+      data-testid="badge"
+      onClick={() => look.redistribution(edge.id, edge.badges.indexOf(badge))}
+    >
       <span
         className={classes["badgeKind"]}
         style={{ background: fill, color: textOn(fill) }}
@@ -106,6 +115,7 @@ export function CollectiveBadge({ badge }: { badge: Badge }) {
       <span className={`mono ${classes["badgeLayouts"]}`}>
         {badge.source} → {badge.target}
       </span>
-    </div>
+      <span className="visually-hidden">, step through this redistribution</span>
+    </button>
   );
 }

@@ -6,6 +6,7 @@ const SHAPES = {
   search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10Zm3.6-1.4L14 14",
   sun: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM8 1.5v1M8 13.5v1M1.5 8h1M13.5 8h1M3.4 3.4l.7.7M11.9 11.9l.7.7M3.4 12.6l.7-.7M11.9 4.1l.7-.7",
   moon: "M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7Z",
+  chevronLeft: "M10 3.5 5.5 8l4.5 4.5",
   chevronRight: "m6 3.5 4.5 4.5L6 12.5",
   chevronDown: "M3.5 6 8 10.5 12.5 6",
   chevronUp: "M3.5 10 8 5.5l4.5 4.5",
@@ -30,6 +31,9 @@ const SHAPES = {
   keys: "M1.5 4h13v8h-13zM4 6.5h.1M7 6.5h.1M10 6.5h.1M12 6.5h.1M5 9.5h6",
   upload: "M8 10.5v-8M4.5 6 8 2.5 11.5 6M2.5 13.5h11",
   play: "M4.5 2.5v11l8.5-5.5-8.5-5.5Z",
+  pause: "M5.5 3v10M10.5 3v10",
+  swap: "M2.5 5.5h10M10 3l2.5 2.5L10 8M13.5 10.5h-10M6 8l-2.5 2.5L6 13",
+  slices: "M2.5 2.5h11v11h-11zM2.5 8h11M8 2.5v11",
   stop: "M4 4h8v8H4z",
 } as const;
 

@@ -1,7 +1,10 @@
-// Addresses of the page: `/` is the start page, `/plans/…` a plan. The server answers both with the same file.
+// Addresses of the page: `/` is the start page, `/plans/…` a plan, `/redistribute?…` the tool. The server answers all
+// with the same file.
 import { type MouseEvent, useSyncExternalStore } from "react";
+import { type Fields, queryOf } from "../document/redistribution";
 
 const PLAN = /^\/plans\/([\w-]+)\/?$/;
+const REDISTRIBUTE = "/redistribute";
 const MOVED = "shardwright-moved";
 
 function subscribe(change: () => void): () => void {
@@ -13,10 +16,14 @@ function subscribe(change: () => void): () => void {
   };
 }
 
-/** Id of the plan that the address names; null for the start page. */
-export function usePlanRoute(): string | null {
+export type Route = { page: "start" } | { page: "plan"; id: string } | { page: "redistribute" };
+
+/** What the address names; anything unknown is the start page. */
+export function useRoute(): Route {
   const path = useSyncExternalStore(subscribe, () => window.location.pathname);
-  return PLAN.exec(path)?.[1] ?? null;
+  const id = PLAN.exec(path)?.[1];
+  if (id !== undefined) return { page: "plan", id };
+  return { page: path.replace(/\/$/, "") === REDISTRIBUTE ? "redistribute" : "start" };
 }
 
 function goTo(path: string): void {
@@ -28,11 +35,18 @@ export const START = "/";
 export const planPath = (id: string) => `/plans/${id}`;
 export const goToPlan = (id: string) => goTo(planPath(id));
 export const goToStart = () => goTo(START);
+export const redistributionPath = (fields?: Fields) =>
+  fields ? `${REDISTRIBUTE}?${queryOf(fields)}` : REDISTRIBUTE;
+
+/** Changes the address of what is shown, without another entry in the history. */
+export function replaceWith(path: string): void {
+  window.history.replaceState(null, "", path);
+}
 
 /** For a link within the page: follows a plain click without loading anything again. */
 export function follow(event: MouseEvent<HTMLAnchorElement>): void {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
     return;
   event.preventDefault();
-  goTo(event.currentTarget.pathname);
+  goTo(event.currentTarget.pathname + event.currentTarget.search);
 }

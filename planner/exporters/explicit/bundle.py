@@ -78,8 +78,10 @@ def _imports(text: str) -> str:
     lines += ["from torch import nn", ""]
     if "ops." in text:
         lines.append("from parallel import operators as ops")
+    optional = ("indexing", "ordered", "reductions", "windows")
+    lines += [f"from parallel import {module}" for module in optional if f"{module}." in text]
     lines.append("from parallel.mesh import Mesh")
-    for module in ("exchange", "parameters", "reshard", "steps"):
+    for module in ("exchange", "parameters", "reshard", "steps", "uneven"):
         used = [name for name in _public(module) if f"{name}(" in text]
         if used:
             lines.append(f"from parallel.{module} import {', '.join(used)}")

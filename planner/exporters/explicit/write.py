@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
-from ...core.collective import Redistribution, Step
-from ...core.symbol import evaluate
+from ...core.collective import Redistribution
 from ...core.tensor import nbytes
 from ...core.units import format_bytes
 from ...errors import ExportError
-from ...ops import OPS, Local
+from ...ops import OPS
 from .classes import Body, Call, uses
+from .local import local_of
 from .names import identifiers
 from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+from .steps import calls
 from .wrap import assignment, wrapped
 
 _WIDTH = 112
@@ -45,9 +46,10 @@ class Writer:
         """Return the text of one class."""
         module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
         lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
-        lines += ["    def __init__(self, mesh: Mesh) -> None:", "        super().__init__()"]
+        layered = self._layered(body)
+        lines.append(f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:")
+        lines += ["        super().__init__()", "        self.mesh = mesh", *["        self.layer = layer"] * layered]
         lines += [
-            "        self.mesh = mesh",
             *(f"        {line}" for long in self._members(body) for line in wrapped(long, _WIDTH)),
             "",
         ]
@@ -72,9 +74,10 @@ class Writer:
         """Yield the assignments of `__init__`: child modules and the weights of leaf modules."""
         for line in body.lines:
             if isinstance(line, Call):
-                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}(mesh)"
+                arguments = "mesh, layer" if self._layered(line.body) else "mesh"
+                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}({arguments})"
             elif isinstance(line.what, Assembly) and line.what.position == 0:
-                parts = [f"*({name}(mesh) for _ in range({run.count}))" for run, name in self.runs[line.what.name]]
+                parts = [f"*({_made(run, name)})" for run, name in self.runs[line.what.name]]
                 listed = parts[0][2:-1] if len(parts) == 1 else ", ".join(parts)
                 yield f"self.{line.what.name.rpartition('.')[2]} = nn.ModuleList([{listed}])"
         leaves: dict[str, list[ParameterLayout]] = {}
@@ -83,7 +86,31 @@ class Writer:
             if parent(leaf) == body.module:
                 leaves.setdefault(leaf, []).append(p)
         for leaf, parameters in leaves.items():
-            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(map(_spec, parameters))})"
+            updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]
+            given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
+            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(given)})"
+
+    def _update(self, name: str) -> str:
+        """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
+        scope = self.training.scopes[self.scope]
+        update = next(u for u in scope.updates if u.parameter == name)
+        apart = [f for f in scope.fanouts if f.value == name and f.apart]
+        if not apart and not update.apart:
+            return ""
+        arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
+        arguments += ["apart=True"] * update.apart
+        for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
+            if moved.steps:
+                arguments.append(f"{role}=[{self._steps(moved)}]")
+        return f'"{name.rpartition(".")[2]}": Update({", ".join(arguments)})'
+
+    def _layered(self, body: Body) -> bool:
+        """Return whether a line of a layer's class, or of its children, names the layer."""
+        return self.scope > 0 and any(
+            self._layered(line.body) if isinstance(line, Call)
+            else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
+            for line in body.lines
+        )  # fmt: skip
 
     def _identifiers(self, body: Body) -> dict[Key, str]:
         keys: list[Key] = [*body.inputs]
@@ -121,7 +148,12 @@ class Writer:
         arguments = [self._argument(a, names, module) for a in item.arguments]
         targets = [names[key] for key in item.defines]
         if isinstance(item.what, AssignedNode):
-            text = OPS[item.what.node.op].torch(self._local(item.what, tuple(arguments)))
+            node, assigned = item.what.node, self.training.assignment
+            local = local_of(
+                node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh,
+                layer="self.layer" if self.scope else "0",
+            )  # fmt: skip
+            text = OPS[node.op].torch(local)
             layouts = ", ".join(map(str, item.what.results))
             code = assignment(targets, text, _WIDTH)
             short = len(code) == 1 and len(code[0] + layouts) < _WIDTH - 4
@@ -141,25 +173,8 @@ class Writer:
             )  # fmt: skip
         return f"self.{argument.name[len(module) + 1 :] if module else argument.name}"
 
-    def _local(self, assigned: AssignedNode, arguments: tuple[str, ...]) -> Local:
-        """Return the sizes and offsets of this rank's part of a node."""
-        assignment, node = self.training.assignment, assigned.node
-        mesh = assignment.mesh
-        sizes, start = {}, {}
-        for factor, size in node.rule.sizes:
-            axes = assigned.strategy.axes(factor)
-            sizes[factor] = evaluate(size, assignment.symbols) // mesh.size_of(axes)
-            if mesh.size_of(axes) > 1:
-                start[factor] = f"mesh.index({', '.join(map(repr, axes))}) * {sizes[factor]}".replace("'", '"')
-        shapes = [
-            tuple(_product(sizes[f] for f in dim) for dim in tensor)
-            for tensor in (*node.rule.operands, *node.rule.results)
-        ]
-        count = len(node.rule.operands)
-        return Local(
-            node=node, arguments=arguments, operands=tuple(shapes[:count]), results=tuple(shapes[count:]),
-            sizes=sizes, start=start,
-        )  # fmt: skip
+    def _steps(self, moved: Redistribution) -> str:
+        return calls(moved, self.training.assignment.mesh)
 
     def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
@@ -172,19 +187,22 @@ class Writer:
         if len(formed) == 1:
             call, forward = "reshard", steps[formed[0].readers[0]]
             if forward.steps:
-                arguments.append(f"forward=[{_steps(forward)}]")
+                arguments.append(f"forward=[{self._steps(forward)}]")
             if fanout.backward and fanout.backward[0].redistribution.steps:
-                arguments.append(f"backward=[{_steps(fanout.backward[0].redistribution)}]")
+                arguments.append(f"backward=[{self._steps(fanout.backward[0].redistribution)}]")
         else:
             call = "fan_out"
-            arguments.append(f"forward=[{', '.join(f'[{_steps(steps[g.readers[0]])}]' for g in formed)}]")
+            arguments.append(f"forward=[{', '.join(f'[{self._steps(steps[g.readers[0]])}]' for g in formed)}]")
             back = []
             for delivery in fanout.backward:
                 members = tuple(i for i, g in enumerate(formed) if not set(g.readers).isdisjoint(delivery.readers))
-                back.append(f"([{_steps(delivery.redistribution)}], {members})")
+                back.append(f"([{self._steps(delivery.redistribution)}], {members})")
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
+        if fanout.apart:
+            leaf, _, name = source.rpartition(".")
+            arguments.append(f'gradient={leaf}.gradients["{name}"]')
         yield from assignment(targets, f"{call}({', '.join(arguments)})", _WIDTH)
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:
@@ -206,6 +224,13 @@ class Writer:
         return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
 
 
+def _made(run: Assembly, name: str) -> str:
+    """Return the generator of a run's layers."""
+    if any(OPS[assigned.node.op].layered for assigned in run.nodes):
+        return f"{name}(mesh, layer) for layer in range({run.start}, {run.stop})"
+    return f"{name}(mesh) for _ in range({run.count})"
+
+
 def _spec(p: ParameterLayout) -> str:
     name = p.parameter.name.rpartition(".")[2]
     return f'{name}=({p.parameter.meta.shape}, "{p.storage}", "{p.parameter.initial}")'
@@ -222,35 +247,9 @@ def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool
     yield from (f"    {line}" for line in inner)
 
 
-def _steps(moved: Redistribution) -> str:
-    return ", ".join(_step(step, moved.shape) for step in moved.steps)
-
-
-def _step(step: Step, shape: tuple[int, ...]) -> str:
-    """Return a step as a call of the class that is named after its kind."""
-    name = "".join(word.title() for word in step.kind.split("_"))
-    arguments = []
-    if step.kind == "exchange":
-        arguments += [f'source="{step.source}"', f'target="{step.target}"', f"shape={shape}"]
-    else:
-        arguments += [f"{k}={v}" for k, v in (("dim", step.dim), ("to_dim", step.to_dim)) if v >= 0]
-    axes = ", ".join(f'"{axis}"' for axis in step.axes)
-    arguments.append(f"axes=({axes}{',' if len(step.axes) == 1 else ''})")
-    if step.kind == "all_reduce" and step.source.reduce != "sum":
-        arguments.append(f'op="{step.source.reduce}"')
-    return f"{name}({', '.join(arguments)})"
-
-
 def _returned(answer: str) -> list[str]:
     short = len(answer) < _WIDTH - len("return ")
     return [f"return {answer}"] if short else wrapped(f"return ({answer})", _WIDTH)
-
-
-def _product(values: Iterator[int]) -> int:
-    total = 1
-    for value in values:
-        total *= value
-    return total
 
 
 def _short(node: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from itertools import product
 from math import prod
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 Axes = tuple[str, ...]
+Found = TypeVar("Found")
 
 
 class Mesh:
@@ -25,6 +28,8 @@ class Mesh:
     ----------
     log
         If a list, each communication appends (kind, axes, elements passed in, elements that come out).
+    step, sequence
+        Where training is: the optimizer step, and the first sequence of the microbatch in the step's batch.
     """
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
@@ -36,16 +41,18 @@ class Mesh:
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)
         self.log: list[tuple[str, Axes, int, int]] | None = None
+        self.step, self.sequence = 0, 0
         self._groups: dict[Axes, dist.ProcessGroup] = {}
+        self._found: dict[object, Any] = {}
 
     def size(self, *axes: str) -> int:
         """Return the number of ranks along several axes."""
-        return prod(self.sizes[axis] for axis in axes)
+        return prod([self.sizes[axis] for axis in axes])
 
     def coordinate(self, axis: str, rank: int | None = None) -> int:
         """Return the coordinate of this rank, or of another, along one axis."""
         names = list(self.sizes)
-        stride = prod(self.sizes[name] for name in names[names.index(axis) + 1 :])
+        stride = prod([self.sizes[name] for name in names[names.index(axis) + 1 :]])
         return (self.rank if rank is None else rank) // stride % self.sizes[axis]
 
     def index(self, *axes: str, rank: int | None = None) -> int:
@@ -54,6 +61,27 @@ class Mesh:
         for axis in axes:
             position = position * self.sizes[axis] + self.coordinate(axis, rank)
         return position
+
+    def chunk(self, size: int, *axes: str, rank: int | None = None) -> tuple[int, int]:
+        """Return `start, stop` of the indices that this rank, or another, holds of a dim of global `size`.
+
+        Each axis in turn cuts what is left into chunks of one length, rounded up; the last may be shorter or empty.
+        """
+        start, stop = 0, size
+        for axis in axes:
+            length = -(-(stop - start) // self.sizes[axis])
+            start = min(start + self.coordinate(axis, rank) * length, stop)
+            stop = min(start + length, stop)
+        return start, stop
+
+    def start(self, size: int, *axes: str) -> int:
+        """Return the first index that this rank holds of a dim of global `size`."""
+        return self.chunk(size, *axes)[0]
+
+    def length(self, size: int, *axes: str) -> int:
+        """Return how many indices this rank holds of a dim of global `size`."""
+        start, stop = self.chunk(size, *axes)
+        return stop - start
 
     def ranks(self, axes: Axes) -> list[int]:
         """Return the ranks of this rank's group over `axes`, by their position along `axes`."""
@@ -81,6 +109,13 @@ class Mesh:
         members = self.ranks(axes)
         places = [sorted(members).index(rank) for rank in members]
         return None if places == sorted(places) else places
+
+    def once(self, key: Hashable, find: Callable[[Mesh], Found]) -> Found:
+        """Return what `find` finds for this mesh, looked for once for each key."""
+        if key not in self._found:
+            self._found[key] = find(self)
+        found: Found = self._found[key]
+        return found
 
     def close(self) -> None:
         """Destroy the process groups that this mesh made."""

@@ -12,18 +12,59 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     """Look up tokens in rows `first …` of the table; tokens outside them give zero rows."""
     local = tokens - first
     outside = (local < 0) | (local >= weight.shape[0])
-    return F.embedding(local.masked_fill(outside, 0), weight).masked_fill(outside.unsqueeze(-1), 0)
+    # A rank without rows picks one of padding, so that its gradient is there and empty.
+    rows = weight if weight.shape[0] else F.pad(weight, (0, 0, 0, 1))
+    return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
-def mean_square(x: torch.Tensor, *, width: int) -> torch.Tensor:
-    """Return this shard's share of the mean of x² over a last dim of global size `width`."""
-    return _at_least_float32(x).square().sum(-1) / width
+def expert_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Multiply the tokens of each expert, [experts, …, k], with its matrix, [experts, n, k]."""
+    rows = x.flatten(1, -2)
+    return torch.bmm(rows, weight.transpose(1, 2)).unflatten(1, x.shape[1:-1])
+
+
+def mean_square(x: torch.Tensor, *, width: int, dim: int = -1) -> torch.Tensor:
+    """Return this shard's share of the mean of x² over a dim of global size `width`."""
+    return _at_least_float32(x).square().sum(dim) / width
+
+
+def l2_scale(x: torch.Tensor, square: torch.Tensor, *, eps: float, dim: int = -1) -> torch.Tensor:
+    """Divide by the root of the sum of squares, at least `eps`."""
+    return (_at_least_float32(x) / square.sqrt().clamp_min(eps).unsqueeze(dim)).to(x.dtype)
 
 
 def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, *, eps: float) -> torch.Tensor:
     """Divide by the root mean square and scale."""
     normal = _at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)
     return normal.to(x.dtype) * weight
+
+
+def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
+    """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
+    x = _at_least_float32(x)
+    return torch.stack((x.sum(dims), x.square().sum(dims)), -1) / count
+
+
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space, then scale and shift; a rank may have no channels."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    # Nothing is left to compute; each operand still gets its gradient, which is empty.
+    for affine in (weight, bias):
+        if affine is not None:
+            x = x * affine.view(1, 0, *(1 for _ in x.shape[2:]))
+    return x
+
+
+def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], eps: float) -> torch.Tensor:
+    """Subtract the mean and divide by the deviation, which `moments` has for all dims but `dims`."""
+    mean, square = moments.unbind(-1)
+    scale = torch.rsqrt((square - mean.square()).clamp_min(0) + eps)
+    for dim in dims:
+        mean, scale = mean.unsqueeze(dim), scale.unsqueeze(dim)
+    return ((_at_least_float32(x) - mean) * scale).to(x.dtype)
 
 
 def rotary_table(
@@ -59,14 +100,78 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return x * cos.to(x.dtype) + torch.cat((-right, left), dim=-1) * sin.to(x.dtype)
 
 
-def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first: int | None = None) -> torch.Tensor:
-    """Attend to keys up to each query's position; `first` is the global position of the first query of a shard."""
+def causal_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    first: int | None = None,
+    window: int | None = None,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to keys up to each query's position, or to the last `window` of them.
+
+    `first` is the global position of the first query of a shard.
+    """
     grouped = q.shape[1] != k.shape[1]
-    if first is None:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
-    queries = torch.arange(first, first + q.shape[2], device=q.device)
-    mask = queries.unsqueeze(-1) >= torch.arange(k.shape[2], device=q.device)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
+    if first is None and window is None:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+    seen = ~_hidden(q.shape[2], k.shape[2], first or 0, 0, window, q.device)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
+
+
+def full_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to all keys, with a bias on the scores."""
+    grouped = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+
+
+def attention_scores(q: torch.Tensor, k: torch.Tensor, *, scale: float) -> torch.Tensor:
+    """Multiply queries with the keys of their group."""
+    groups, queries = k.shape[1], q.shape[2]
+    rows = q.unflatten(1, (groups, q.shape[1] // groups)).flatten(2, 3)
+    scores = torch.matmul(rows, k.transpose(-1, -2)) * scale
+    return scores.unflatten(2, (q.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def hide_future(scores: torch.Tensor, *, first: int = 0, first_key: int = 0, window: int | None = None) -> torch.Tensor:
+    """Put −∞ for keys after the query, or before its window; rows and columns begin at `first` and `first_key`."""
+    queries, keys = scores.shape[2:]
+    return scores.masked_fill(_hidden(queries, keys, first, first_key, window, scores.device), float("-inf"))
+
+
+def attend(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Sum the values of a group by each query's weights."""
+    groups, queries = v.shape[1], weights.shape[2]
+    rows = weights.unflatten(1, (groups, weights.shape[1] // groups)).flatten(2, 3)
+    return torch.matmul(rows, v).unflatten(2, (weights.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def _hidden(
+    queries: int, keys: int, first: int, first_key: int, window: int | None, device: torch.device
+) -> torch.Tensor:
+    back = torch.arange(first, first + queries, device=device).unsqueeze(-1)
+    back = back - torch.arange(first_key, first_key + keys, device=device)
+    return back < 0 if window is None else (back < 0) | (back >= window)
+
+
+def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Return x in an element type; numbers in float64, in which plans are proven, stay so."""
+    target: torch.dtype = getattr(torch, dtype)
+    return x if x.dtype == torch.float64 and target.is_floating_point else x.to(target)
+
+
+def compare(x: torch.Tensor, relation: str, y: torch.Tensor) -> torch.Tensor:
+    """Return where x is `lt`, `le`, `eq`, `ne`, `ge` or `gt` than y."""
+    holds: torch.Tensor = getattr(torch, relation)(x, y)
+    return holds
 
 
 def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
@@ -76,21 +181,35 @@ def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int)
     return loss.view(labels.shape)
 
 
-def row_max(logits: torch.Tensor) -> torch.Tensor:
-    """Return the largest logit of each row, without gradient."""
-    return _at_least_float32(logits.detach().amax(-1))
+def row_max(x: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return the largest entry of each row, without gradient; −∞ where a rank's rows are empty."""
+    if not x.shape[dim]:
+        return _at_least_float32(x.detach().sum(dim) - math.inf)
+    return _at_least_float32(x.detach().amax(dim))
 
 
-def sum_exp(logits: torch.Tensor, maximum: torch.Tensor) -> torch.Tensor:
-    """Return Σ exp(logit − maximum) of each row."""
-    return (_at_least_float32(logits) - maximum.unsqueeze(-1)).exp().sum(-1)
+def sum_exp(x: torch.Tensor, maximum: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return Σ exp(x − maximum) of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim)).exp().sum(dim)
+
+
+def softmax_scale(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return exp(x − maximum) / Σ exp of each row."""
+    return ((_at_least_float32(x) - maximum.unsqueeze(dim)).exp() / sum_exp.unsqueeze(dim)).to(x.dtype)
+
+
+def log_softmax_shift(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Tensor, *, dim: int = -1) -> torch.Tensor:
+    """Return x − maximum − log Σ exp of each row."""
+    return (_at_least_float32(x) - maximum.unsqueeze(dim) - sum_exp.log().unsqueeze(dim)).to(x.dtype)
 
 
 def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> torch.Tensor:
     """Return each label's logit, zero where the label is not among the columns `first …`."""
     local = labels - first
     outside = (local < 0) | (local >= logits.shape[-1])
-    picked = logits.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
+    # A rank without columns picks one of padding, so that its gradient is there and empty.
+    columns = logits if logits.shape[-1] else F.pad(logits, (0, 1))
+    picked = columns.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
     return _at_least_float32(picked.masked_fill(outside, 0))
 
 
@@ -109,6 +228,60 @@ def count_targets(labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
 def divide(total: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
     """Return total / count; zero targets give zero."""
     return total / count.clamp(min=1).to(total.dtype)
+
+
+def dropout(
+    x: torch.Tensor, *, p: float, key: tuple[int, ...], origin: tuple[int, ...], shape: tuple[int, ...]
+) -> torch.Tensor:
+    """Zero a share `p` of the elements and divide the others by 1 − p.
+
+    An element's lot is drawn from `key` and its index in the whole tensor, so each rank draws for its elements what any
+    other would: SplitMix64 at that index (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+
+    Parameters
+    ----------
+    key
+        Seed, operator, layer and step.
+    origin
+        Global index, per dim, of this shard's first element.
+    shape
+        Global shape; the first size is not used.
+    """
+    stream = 0
+    for part in key:
+        stream = _mixed(stream + (part + 1) * _GOLDEN)
+    index = torch.zeros((), dtype=torch.int64, device=x.device)
+    for first, here, size in zip(origin, x.shape, shape, strict=True):
+        index = index.unsqueeze(-1) * size + torch.arange(first, first + here, device=x.device)
+    # Products of 64-bit integers wrap around, as they should.
+    z = index * _signed(_GOLDEN) + _signed(stream)
+    for shift, factor in _ROUNDS:
+        z = (z ^ _shifted(z, shift)) * _signed(factor)
+    lot = _shifted(z ^ _shifted(z, 31), 32)
+    return x.masked_fill(lot < round(p * 2**32), 0) * (1 / (1 - p))
+
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+def _mixed(z: int) -> int:
+    """Return SplitMix64's hash of a Python integer."""
+    z %= 2**64
+    for shift, factor in _ROUNDS:
+        z = (z ^ z >> shift) * factor % 2**64
+    return z ^ z >> 31
+
+
+def _shifted(z: torch.Tensor, by: int) -> torch.Tensor:
+    """Shift right without the sign."""
+    return z >> by & (1 << 64 - by) - 1
+
+
+def _signed(number: int) -> int:
+    """Return the 64-bit integer, with a sign, that has the same bits."""
+    number %= 2**64
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _at_least_float32(x: torch.Tensor) -> torch.Tensor:

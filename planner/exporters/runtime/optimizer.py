@@ -1,37 +1,69 @@
-"""AdamW with a master copy in fp32 where parameters have fewer bits."""
+"""AdamW where its state lies, with a master copy in fp32 where parameters have fewer bits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from .gradients import Gradient, own_gradients, run
+from .mesh import Mesh
+from .parameters import Update, updates_of
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A parameter, the values that the optimizer updates (the parameter itself where it can), and how they meet."""
+
+    parameter: nn.Parameter
+    master: nn.Parameter
+    update: Update
+    gradient: Gradient | None
+
 
 class MasterAdamW:
-    """AdamW on this rank's shards; low-precision parameters are rounded from a master copy after each step.
+    """AdamW on shards; the parameters follow from the optimizer's values after each step.
 
-    Micikevicius et al. 2018, "Mixed precision training", section 3.1.
+    Where the plan lays the optimizer's state out like the parameter, both are one in fp32 and more, and low-precision
+    parameters are rounded from a master copy (Micikevicius et al. 2018, "Mixed precision training", section 3.1). Where
+    it does not (ZeRO-1 and 2), gradients go to the state's layout, and new values come back.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, rate: float) -> None:
-        self.parameters = list(parameters)
-        self.masters = [p if p.dtype in {torch.float32, torch.float64} else _master(p) for p in self.parameters]
-        self.adam = torch.optim.AdamW(self.masters, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
+    def __init__(self, model: nn.Module, mesh: Mesh, *, rate: float) -> None:
+        updates, gradients = updates_of(model), own_gradients(model)
+        self.mesh = mesh
+        self.parts = [
+            _Part(parameter, _master(parameter, update, mesh), update, gradients.get(name))
+            for name, parameter in model.named_parameters()
+            for update in (updates.get(name, Update()),)
+        ]
+        masters = [part.master for part in self.parts]
+        self.adam = torch.optim.AdamW(masters, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
 
     @torch.no_grad()
     def step(self) -> None:
         """Update the parameters from their gradients and clear the gradients."""
-        for parameter, master in zip(self.parameters, self.masters, strict=True):
-            if master is not parameter and parameter.grad is not None:
-                master.grad = parameter.grad.to(master.dtype)
-                parameter.grad = None
+        for part in self.parts:
+            gradient = part.parameter.grad if part.gradient is None else part.gradient.total
+            if gradient is not None:
+                part.parameter.grad = None
+                part.master.grad = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
+            if part.gradient is not None:
+                part.gradient.total = None
         self.adam.step()
         self.adam.zero_grad()
-        for parameter, master in zip(self.parameters, self.masters, strict=True):
-            if master is not parameter:
-                parameter.copy_(master)
+        for part in self.parts:
+            if part.master is not part.parameter:
+                # Rounded first, so that fewer bytes are passed.
+                values = part.master.to(part.parameter.dtype)
+                part.parameter.copy_(run(part.update.publish, values, self.mesh))
 
 
-def _master(parameter: nn.Parameter) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().float())
+@torch.no_grad()
+def _master(parameter: nn.Parameter, update: Update, mesh: Mesh) -> nn.Parameter:
+    whole = parameter.dtype in {torch.float32, torch.float64}
+    if whole and not update.apart:
+        return parameter
+    values = run(update.master, parameter.detach(), mesh)
+    return nn.Parameter(values.clone() if whole else values.float())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from .gradients import Gradient, Steps
 from .layout import local_shape, shard
 from .mesh import Mesh
 
@@ -14,19 +16,57 @@ Spec = tuple[tuple[int, ...], str, str]
 """Global shape, layout as printed, initial values (`normal`, `ones` or `zeros`)."""
 
 
+@dataclass(frozen=True)
+class Update:
+    """How a parameter is updated whose gradient or optimizer state does not lie like the parameter.
+
+    Parameters
+    ----------
+    gradient
+        Layout of the gradient, if it is kept apart from the parameter's `grad`.
+    deferred
+        Whether raw gradients are kept over the microbatches.
+    apart
+        Whether the optimizer has values of its own, in its layout.
+    master, reduce, publish
+        Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
+        values to where they are stored.
+    """
+
+    gradient: str | None = None
+    deferred: bool = False
+    apart: bool = False
+    master: Steps = ()
+    reduce: Steps = ()
+    publish: Steps = ()
+
+
 class Weights(nn.Module):
     """The parameters of one layer, each stored as this rank's shard.
 
     Parameters
     ----------
+    updates
+        Parameter name → how it is updated, where gradient or optimizer state do not lie like the parameter.
     specs
         Parameter name → global shape, layout, kind of initial values.
+
+    Attributes
+    ----------
+    gradients
+        Parameter name → its gradient, where that is kept apart.
     """
 
-    def __init__(self, mesh: Mesh, **specs: Spec) -> None:
+    def __init__(self, mesh: Mesh, updates: dict[str, Update] | None = None, /, **specs: Spec) -> None:
         super().__init__()
         self.mesh = mesh
         self.specs = specs
+        self.updates = updates or {}
+        self.gradients = {
+            name: Gradient(update.gradient, deferred=update.deferred)
+            for name, update in self.updates.items()
+            if update.gradient is not None
+        }
         for name, (shape, layout, _) in specs.items():
             empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
             self.register_parameter(name, nn.Parameter(empty))
@@ -39,6 +79,16 @@ def specs_of(model: nn.Module) -> dict[str, Spec]:
         for path, module in model.named_modules()
         if isinstance(module, Weights)
         for name, spec in module.specs.items()
+    }
+
+
+def updates_of(model: nn.Module) -> dict[str, Update]:
+    """Return the update of every parameter that has one of its own, by full name."""
+    return {
+        f"{path}.{name}": update
+        for path, module in model.named_modules()
+        if isinstance(module, Weights)
+        for name, update in module.updates.items()
     }
 
 

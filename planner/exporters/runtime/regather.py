@@ -24,6 +24,14 @@ def remember(tensor: torch.Tensor, make: Make) -> None:
     weakref.finalize(tensor, _forget, key, make)
 
 
+def told_apart(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor in a place of its own: empty tensors have none by which they could be remembered.
+
+    Where some ranks get an empty shard and others do not, all must fetch again, or those that do would wait for ever.
+    """
+    return tensor if tensor.numel() else tensor.new_empty(1)[:0].view(tensor.shape)
+
+
 def _forget(key: int, make: Make) -> None:
     if _makers.get(key) is make:
         del _makers[key]
@@ -44,7 +52,7 @@ def regathering() -> Iterator[None]:
     """Apply to everything that autograd saves inside the block."""
 
     def pack(tensor: torch.Tensor) -> torch.Tensor | _Dropped:
-        make = _makers.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
+        make = _makers.get(tensor.untyped_storage().data_ptr())
         if make is None:
             return tensor
         return _Dropped(make, tensor.size(), tensor.stride(), int(tensor.storage_offset()))

@@ -6,22 +6,21 @@ both directions are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
+from .gradients import Gradient, Step, Steps, run
 from .mesh import Mesh
-from .regather import remember
-
-Step = Callable[[torch.Tensor, Mesh], torch.Tensor]
-Steps = Sequence[Step]
+from .regather import remember, told_apart
 
 
 def reshard(
-    value: torch.Tensor, mesh: Mesh, *, forward: Steps = (), backward: Steps = (), regather: bool = False
-) -> torch.Tensor:
+    value: torch.Tensor, mesh: Mesh, *, forward: Steps = (), backward: Steps = (), regather: bool = False,
+    gradient: Gradient | None = None,
+) -> torch.Tensor:  # fmt: skip
     """Return `value` as its readers want it.
 
     Parameters
@@ -32,8 +31,12 @@ def reshard(
         Steps on the gradient that the readers hand back.
     regather
         Do not keep the result for backward: do the forward steps again when backward needs it.
+    gradient
+        Where the gradient of a parameter goes, if not to its `grad`.
     """
-    (result,) = fan_out(value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather)
+    (result,) = fan_out(
+        value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather, gradient=gradient
+    )
     return result
 
 
@@ -44,6 +47,7 @@ def fan_out(
     forward: Sequence[Steps],
     backward: Sequence[tuple[Steps, Sequence[int]]],
     regather: bool = False,
+    gradient: Gradient | None = None,
 ) -> tuple[torch.Tensor, ...]:
     """Return one tensor per group of readers.
 
@@ -54,33 +58,33 @@ def fan_out(
     backward
         Steps on a gradient, with the positions of the groups whose gradients are added before these steps.
     """
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward)
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient)
     if regather:
         for steps, result in zip(forward, results, strict=True):
             remember(result, partial(run, steps, value.detach(), mesh))
     return results
 
 
-def run(steps: Steps, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-    """Do the steps one after the other."""
-    for step in steps:
-        x = step(x, mesh)
-    return x
-
-
 class _FanOut(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, value: torch.Tensor, mesh: Mesh, forward: Sequence[Steps], backward: Any
+        ctx: Any,
+        value: torch.Tensor,
+        mesh: Mesh,
+        forward: Sequence[Steps],
+        backward: Any,
+        regather: bool,
+        gradient: Gradient | None,
     ) -> tuple[torch.Tensor, ...]:
-        ctx.mesh, ctx.steps = mesh, backward
+        ctx.mesh, ctx.steps, ctx.gradient = mesh, backward, gradient
         ctx.set_materialize_grads(False)
         made: dict[tuple[Step, ...], torch.Tensor] = {}
         results = []
         for steps in forward:
             key = tuple(steps)
             first = key not in made
-            made[key] = run(steps, value, mesh) if first else made[key]
+            if first:
+                made[key] = told_apart(run(steps, value, mesh)) if regather else run(steps, value, mesh)
             fresh = first and made[key] is not value
             results.append(made[key] if fresh else made[key].view_as(made[key]))
         return tuple(results)
@@ -88,9 +92,11 @@ class _FanOut(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         total: torch.Tensor | None = None
-        for steps, members in ctx.steps:
+        for way, (steps, members) in enumerate(ctx.steps):
             raw = [g for m in members if (g := gradients[m]) is not None]
-            if raw:
+            if raw and ctx.gradient is not None:
+                ctx.gradient.add(way, steps, sum(raw[1:], raw[0]), ctx.mesh)
+            elif raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, None, None, None
+        return total, *[None] * 5

@@ -1,6 +1,7 @@
 """The steps of a redistribution, each a small value that can be called on a tensor.
 
-`dim` is a tensor dim, `axes` are mesh axes, the first one major. A step takes and gives this rank's shard.
+`dim` is a tensor dim, `axes` are mesh axes, the first one major. A step takes and gives this rank's shard. Parts that
+communicate here are equal; for unequal ones see `uneven` and `exchange`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ import torch.distributed as dist
 
 from .mesh import Axes, Mesh
 
+Part = tuple[int, Axes]
+"""A tensor dim, and mesh axes on it."""
+
+_REDUCE = {
+    "sum": dist.ReduceOp.SUM,
+    "mean": dist.ReduceOp.SUM,
+    "max": dist.ReduceOp.MAX,
+    "min": dist.ReduceOp.MIN,
+}
 # torch 2.13 renamed these two; older releases know the names on the right only.
 _gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
 _scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
@@ -19,39 +29,68 @@ _scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 @dataclass(frozen=True)
 class AllGather:
-    """Join the shards of `dim` over `axes`."""
+    """Join the shards of `dim` over `axes`, and of further dims over theirs.
+
+    Parameters
+    ----------
+    more
+        Further (dim, axes), in ascending order.
+    """
 
     dim: int
     axes: Axes
+    more: tuple[Part, ...] = ()
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-        """Return the tensor with `dim` joined."""
-        n = mesh.size(*self.axes)
+        """Return the tensor with the dims joined."""
+        parts = ((self.dim, self.axes), *self.more)
+        axes = tuple(axis for _, along in parts for axis in along)
+        n = mesh.size(*axes)
         out = x.new_empty((n, *x.shape))
-        _gather(out.view(n * x.shape[0], *x.shape[1:]) if x.dim() else out, x.contiguous(), group=mesh.group(self.axes))
-        out = _joined(_by_position(out, mesh, self.axes), self.dim)
-        return _logged(mesh, "all_gather", self.axes, x, out)
+        _gather(out.view(n * x.shape[0], *x.shape[1:]) if x.dim() else out, x.contiguous(), group=mesh.group(axes))
+        out = _by_position(out, mesh, axes)
+        out = out.unflatten(0, [mesh.size(*along) for _, along in parts])
+        for major in reversed(range(len(parts))):
+            dim = major + parts[major][0]
+            out = out.movedim(major, dim).flatten(dim, dim + 1)
+        return logged(mesh, "all_gather", axes, x, out.contiguous())
 
 
 @dataclass(frozen=True)
 class ReduceScatter:
-    """Add the partial results over `axes` and keep this rank's part of `dim`."""
+    """Reduce the partial results over `axes` and keep this rank's part of `dim`; likewise over axes of further dims.
+
+    Parameters
+    ----------
+    more
+        Further (dim, axes), in ascending order.
+    op
+        `sum`, `mean`, `max` or `min`.
+    """
 
     dim: int
     axes: Axes
+    more: tuple[Part, ...] = ()
+    op: str = "sum"
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-        """Return this rank's part of the sum."""
-        parts = _by_place(_cut(x, self.dim, mesh.size(*self.axes)), mesh, self.axes)
+        """Return this rank's part of the result."""
+        cut = x
+        axes: Axes = ()
+        for major, (dim, along) in enumerate(((self.dim, self.axes), *self.more)):
+            n = mesh.size(*along)
+            cut = cut.unflatten(major + dim, (n, cut.shape[major + dim] // n)).movedim(major + dim, major)
+            axes = (*axes, *along)
+        parts = _by_place(cut.flatten(0, len(self.more)), mesh, axes)
         out = x.new_empty(parts.shape[1:])
         flat = parts.view(parts.shape[0] * parts.shape[1], *parts.shape[2:])
-        _scatter(out, flat, group=mesh.group(self.axes))
-        return _logged(mesh, "reduce_scatter", self.axes, x, out)
+        _scatter(out, flat, op=_REDUCE[self.op], group=mesh.group(axes))
+        return logged(mesh, "reduce_scatter", axes, x, mean_of(out, len(parts)) if self.op == "mean" else out)
 
 
 @dataclass(frozen=True)
 class AllReduce:
-    """Reduce the partial results over `axes` on every rank."""
+    """Reduce the partial results over `axes` on every rank; `op` is `sum`, `mean`, `max` or `min`."""
 
     axes: Axes
     op: str = "sum"
@@ -59,8 +98,9 @@ class AllReduce:
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return the whole result."""
         out = x.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(out, op=getattr(dist.ReduceOp, self.op.upper()), group=mesh.group(self.axes))
-        return _logged(mesh, "all_reduce", self.axes, x, out)
+        dist.all_reduce(out, op=_REDUCE[self.op], group=mesh.group(self.axes))
+        out = mean_of(out, mesh.size(*self.axes)) if self.op == "mean" else out
+        return logged(mesh, "all_reduce", self.axes, x, out)
 
 
 @dataclass(frozen=True)
@@ -77,20 +117,20 @@ class AllToAll:
         out = torch.empty_like(parts)
         dist.all_to_all_single(out, parts, group=mesh.group(self.axes))
         out = _joined(_by_position(out, mesh, self.axes), self.dim)
-        return _logged(mesh, "all_to_all", self.axes, x, out)
+        return logged(mesh, "all_to_all", self.axes, x, out)
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Keep this rank's part of `dim`; no communication."""
+    """Keep this rank's part of `dim`; no communication. Parts may be unequal."""
 
     dim: int
     axes: Axes
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return this rank's part."""
-        size = x.shape[self.dim] // mesh.size(*self.axes)
-        return x.narrow(self.dim, mesh.index(*self.axes) * size, size).contiguous()
+        start, stop = mesh.chunk(x.shape[self.dim], *self.axes)
+        return x.narrow(self.dim, start, stop - start).contiguous()
 
 
 @dataclass(frozen=True)
@@ -145,7 +185,13 @@ def _by_place(parts: torch.Tensor, mesh: Mesh, axes: Axes) -> torch.Tensor:
     return parts.contiguous()
 
 
-def _logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
+    """Turn a sum into its mean, in its element type; gloo has no reduction of this name."""
+    return total.div_(count) if total.is_floating_point() else total.div_(count, rounding_mode="floor")
+
+
+def logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Return what a communication gives, after noting it in the mesh's log if there is one."""
     if mesh.log is not None:
         mesh.log.append((kind, axes, x.numel(), out.numel()))
     return out

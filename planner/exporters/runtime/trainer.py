@@ -12,7 +12,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from .clip import clip_gradients
 from .data import local_batch, synthetic_batch
+from .gradients import finish_gradients
 from .mesh import Mesh
 from .operators import count_targets
 from .optimizer import MasterAdamW
@@ -63,25 +65,43 @@ def loss_of_step(
     valid = max(count_targets(labels, ignore_index=-100).item(), 1.0)
     size = settings.sequences // settings.microbatches
     for start in range(0, settings.sequences, size):
+        mesh.sequence = start
         part = (tokens[start : start + size], labels[start : start + size])
         share = count_targets(part[1], ignore_index=-100).item() / valid
         with regathering() if settings.regather else nullcontext():
             loss = model(*local_batch(part, settings.inputs, mesh)) * share
         loss.backward()
         total = total + loss.detach()
+    finish_gradients(model, mesh)
     return total
 
 
 def training(
-    model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
+    model: nn.Module,
+    settings: Settings,
+    mesh: Mesh,
+    *,
+    steps: int,
+    rate: float,
+    seed: int,
+    clip: float | None = None,
 ) -> Iterator[torch.Tensor]:
-    """Yield the loss of each optimizer step on synthetic data."""
-    optimizer = MasterAdamW(model.parameters(), rate=rate)
+    """Yield the loss of each optimizer step on synthetic data.
+
+    Parameters
+    ----------
+    clip
+        Largest norm of all gradients together; longer ones are scaled down.
+    """
+    optimizer = MasterAdamW(model, mesh, rate=rate)
     for step in range(steps):
         batch = synthetic_batch(
             step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
         )
+        mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
+        if clip is not None:
+            clip_gradients(model, mesh, clip)
         optimizer.step()
         yield loss
 
@@ -102,6 +122,7 @@ def main(build: Build, settings: Settings) -> None:
     parser = argparse.ArgumentParser(description="Train the model on synthetic data.")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--clip", type=float, default=None, help="largest norm of the gradients")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default=settings.dtype, choices=["float64", "float32", "bfloat16"])
     arguments = parser.parse_args()
@@ -109,7 +130,9 @@ def main(build: Build, settings: Settings) -> None:
     try:
         model = build(mesh).to(getattr(torch, arguments.dtype))
         initialise(model, mesh, seed=arguments.seed)
-        losses = training(model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed)
+        losses = training(
+            model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed, clip=arguments.clip
+        )
         for step, loss in enumerate(losses):
             if mesh.rank == 0:
                 print(f"step {step} loss {loss.item():.12g}", flush=True)

@@ -15,6 +15,7 @@ export function TopBar({
   onTheme,
   onFind,
   onSettings,
+  onRedistribution,
   onCode,
   onPicture,
 }: {
@@ -22,6 +23,7 @@ export function TopBar({
   onTheme(): void;
   onFind(): void;
   onSettings(): void;
+  onRedistribution(): void;
   onCode(): void;
   onPicture(kind: "png" | "svg"): void;
 }) {
@@ -90,6 +92,15 @@ export function TopBar({
       >
         Find
       </Button>
+      <Tooltip label="From one layout to another, step by step">
+        <ActionIcon
+          aria-label="From one layout to another"
+          data-testid="redistribute"
+          onClick={onRedistribution}
+        >
+          <Icon name="swap" />
+        </ActionIcon>
+      </Tooltip>
       <PresetsMenu />
       <Menu>
         <Menu.Target>

@@ -3,7 +3,7 @@ import { fromPlanView } from "./adapter";
 import { ZOOM } from "./camera";
 import { GraphView } from "./GraphView";
 import "./graph.css";
-import type { Direction, PlanView } from "./model";
+import type { BadgeView, Direction, PlanView } from "./model";
 import type { Rect } from "./scene";
 
 export type Box = Rect;
@@ -38,6 +38,7 @@ export interface GraphCanvasProps {
   dark: boolean;
   pending: boolean;
   onSelect(id: string | null): void;
+  onBadge?(badge: BadgeView): void;
   onOpenChange?(open: readonly string[]): void;
   ref?: Ref<GraphHandle>;
 }
@@ -59,6 +60,7 @@ export function GraphCanvas(props: GraphCanvasProps) {
       direction,
       colours,
       onSelect: (id) => latest.current.onSelect(id),
+      onBadge: (badge) => latest.current.onBadge?.(badge),
       onOpenChange: (open) => latest.current.onOpenChange?.(open),
     });
     graph.current = made;

@@ -13,7 +13,7 @@ import { carryOpen, defaultOpen } from "./groups";
 import { Hand } from "./hand";
 import { LayoutClient, type LayoutWorker, startWorker } from "./layoutClient";
 import { Minimap } from "./minimap";
-import { type Direction, find, type GraphModel } from "./model";
+import { type BadgeView, type Direction, find, type GraphModel } from "./model";
 import { type Look, paintScene } from "./paint";
 import { type Rect, Scene } from "./scene";
 import { makeStudio, type Studio } from "./studio";
@@ -25,6 +25,8 @@ export interface GraphViewOptions {
   readonly direction?: Direction;
   readonly colours?: Readonly<Record<string, string>>;
   readonly onSelect?: (id: string | null) => void;
+  /** A collective was double-clicked. */
+  readonly onBadge?: (badge: BadgeView) => void;
   readonly onOpenChange?: (open: readonly string[]) => void;
   /** For tests; by default the browser's own. */
   readonly measure?: Measure;
@@ -85,6 +87,7 @@ export class GraphView {
       selectedShape: () => this.selectedShape(),
       choose: (id) => this.choose(id),
       openGroup: (id, state) => this.openGroup(id, state),
+      openBadge: (badge) => this.options.onBadge?.(badge),
       changed: () => this.invalidate(),
     });
     this.observer.observe(host);

@@ -4,6 +4,7 @@ import { ZOOM } from "./camera";
 import { tipLines } from "./describe";
 import { type Actions, listen } from "./input";
 import { at, ShapeKind } from "./layout/types";
+import type { BadgeView } from "./model";
 import { step, type Way } from "./navigate";
 import type { Hit, Scene } from "./scene";
 import { Tip } from "./tip";
@@ -17,6 +18,7 @@ export interface Held {
   selectedShape(): number;
   choose(id: string | null): void;
   openGroup(id: string, state: boolean): void;
+  openBadge(badge: BadgeView): void;
   changed(): void;
 }
 
@@ -50,6 +52,8 @@ export class Hand {
       doubleClick: (x, y) => {
         const hit = this.hitAt(x, y);
         if (hit?.kind === "group" && !hit.chevron) this.toggle(hit.shape);
+        const badge = hit && this.badgeOf(hit);
+        if (badge) held.openBadge(badge);
       },
       key: (event) => this.key(event.key),
     };
@@ -82,6 +86,16 @@ export class Hand {
     const { model } = scene.studio;
     if (hit.kind === "badge") return model.deliveries[ref]?.tensor ?? -1;
     return model.tensors.findIndex((tensor) => tensor.producer === ref);
+  }
+
+  /** Return the collective that a hit stands for; the first of a parameter's row. */
+  private badgeOf(hit: Hit): BadgeView | null {
+    const scene = this.held.scene();
+    if (!scene || (hit.kind !== "badge" && hit.kind !== "box")) return null;
+    const { model, direction } = scene.studio;
+    const ref = at(scene.geometry.ref, hit.shape);
+    if (hit.kind === "badge") return model.deliveries[ref]?.steps[hit.step] ?? null;
+    return model.boxes[ref]?.parameters[hit.row]?.steps[direction][0] ?? null;
   }
 
   private hitAt(x: number, y: number): Hit | null {

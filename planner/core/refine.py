@@ -12,9 +12,9 @@ from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
 
-from ..core.layout import Layout
-from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
+from .layout import Layout
+from .mesh import Axes, DeviceMesh
 
 Matrix = tuple[int, ...]
 
@@ -57,26 +57,17 @@ def refine(mesh: DeviceMesh, *matrices: Matrix) -> Refinement:
     LayoutError
         `mesh.matrix-ranks` if a matrix has another number of ranks, `mesh.no-refinement` if there is none.
     """
-    cuts = _cuts(size for _, size in mesh.axes)
-    for matrix in matrices:
-        if prod(matrix) != mesh.device_count:
-            raise LayoutError(
-                "mesh.matrix-ranks",
-                f"The device matrix {_shown(matrix)} has {prod(matrix)} ranks, the mesh {mesh} has "
-                f"{mesh.device_count}.",
-                f"Use sizes whose product is {mesh.device_count}.",
-            )
-        cuts |= _cuts(matrix)
-    chain = sorted(cuts)
-    for low, high in pairwise(chain):
-        if high % low:
-            others = " and ".join(_shown(matrix) for matrix in matrices)
-            raise LayoutError(
-                "mesh.no-refinement",
-                f"The mesh {mesh} and {others} have no common refinement: one counts ranks in runs of {low}, the other "
-                f"in runs of {high} ({high} % {low} = {high % low}).",
-                "Use sizes that divide each other, or another mesh.",
-            )
+    chain = _chain(mesh, matrices)
+    clash = _clash(chain)
+    if clash:
+        low, high = clash
+        others = " and ".join(_shown(matrix) for matrix in matrices)
+        raise LayoutError(
+            "mesh.no-refinement",
+            f"The mesh {mesh} and {others} have no common refinement: one counts ranks in runs of {low}, the other "
+            f"in runs of {high} ({high} % {low} = {high % low}).",
+            "Use sizes that divide each other, or another mesh.",
+        )
     splits = []
     finer = mesh
     for name, size in mesh.axes:
@@ -87,6 +78,30 @@ def refine(mesh: DeviceMesh, *matrices: Matrix) -> Refinement:
             finer, parts = finer.split(name, sizes)
             splits.append((name, sizes, parts))
     return Refinement(mesh=finer, splits=tuple(splits))
+
+
+def refinable(mesh: DeviceMesh, *matrices: Matrix) -> bool:
+    """Return whether the mesh and all matrices, of as many ranks, have a common refinement."""
+    return _clash(_chain(mesh, matrices)) is None
+
+
+def _chain(mesh: DeviceMesh, matrices: tuple[Matrix, ...]) -> list[int]:
+    """Return the numbers of ranks in a run of equal coordinates, of all grids, from the least."""
+    cuts = _cuts(size for _, size in mesh.axes)
+    for matrix in matrices:
+        if prod(matrix) != mesh.device_count:
+            raise LayoutError(
+                "mesh.matrix-ranks",
+                f"The device matrix {_shown(matrix)} has {prod(matrix)} ranks, the mesh {mesh} has "
+                f"{mesh.device_count}.",
+                f"Use sizes whose product is {mesh.device_count}.",
+            )
+        cuts |= _cuts(matrix)
+    return sorted(cuts)
+
+
+def _clash(chain: list[int]) -> tuple[int, int] | None:
+    return next(((low, high) for low, high in pairwise(chain) if high % low), None)
 
 
 def _cuts(sizes: Iterable[int]) -> set[int]:

@@ -1,0 +1,251 @@
+"""Ranks as threads of this process: exported code runs as it is, on a stand-in for `torch.distributed`.
+
+A proof on processes sends files and waits for sockets; that takes longer than the computation. Here the runtime modules
+are loaded once with `Distributed` as their `dist`, and a collective hands tensors from thread to thread. What a rank
+computes, and how it is compared, is the same code as in a proof on processes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+from unittest import mock
+
+import torch
+
+from planner.compose import bundle, train
+from planner.plan import Plan
+from planner.proof import Proof, judge, unsharded
+from planner.proof.job import Job, RankResult
+from planner.proof.worker import execute
+
+TIMEOUT = 30.0
+T = TypeVar("T")
+here = threading.local()
+"""`rank` and `world` of the calling thread."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Ranks that meet in collectives, in the order of their numbers.
+
+    Attributes
+    ----------
+    rounds
+        Round → what each member put in; a member takes part in one round after the other.
+    """
+
+    ranks: tuple[int, ...]
+    barrier: threading.Barrier = field(init=False)
+    rounds: dict[int, list[Any]] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.barrier = threading.Barrier(len(self.ranks))
+
+    def meet(self, kind: str, given: Any) -> list[Any]:
+        """Put something in and return what all members put in, once all have."""
+        place = self.place
+        with self.lock:
+            turn = self.turns[place] = self.turns.get(place, -1) + 1
+            slots = self.rounds.setdefault(turn, [None] * len(self.ranks))
+            slots[place] = (kind, given)
+            # All have read a round before anyone enters the one after the next.
+            self.rounds.pop(turn - 2, None)
+        self.barrier.wait(TIMEOUT)
+        kinds = {kind for kind, _ in slots}
+        assert len(kinds) == 1, f"ranks {self.ranks} meet in different collectives: {kinds}"
+        return [given for _, given in slots]
+
+    @property
+    def place(self) -> int:
+        """Position of the calling thread's rank."""
+        return self.ranks.index(here.rank)
+
+
+class Distributed(ModuleType):
+    """What runtime modules use of `torch.distributed`, between threads."""
+
+    ReduceOp = torch.distributed.ReduceOp
+    ProcessGroup = Group
+
+    def __init__(self) -> None:
+        super().__init__("torch.distributed")
+        self.groups: dict[tuple[int, ...], Group] = {}
+        self.lock = threading.Lock()
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_rank(self) -> int:
+        return int(here.rank)
+
+    def get_world_size(self) -> int:
+        return int(here.world)
+
+    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group, list[Group]]:
+        with self.lock:
+            found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
+        return next(group for group in found if here.rank in group.ranks), found
+
+    def destroy_process_group(self, group: Group | None = None) -> None:
+        """Keep it: another plan's mesh may have the same groups."""
+
+    def all_gather_into_tensor(self, out: torch.Tensor, x: torch.Tensor, group: Group) -> None:
+        out.view(-1).copy_(torch.cat([part.reshape(-1) for part in group.meet("all_gather", x.detach().clone())]))
+
+    def reduce_scatter_tensor(
+        self, out: torch.Tensor, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None
+    ) -> None:
+        assert group is not None
+        size, place = out.numel(), group.place
+        parts = group.meet("reduce_scatter", x.detach().clone())
+        assert all(part.numel() == size * len(group.ranks) for part in parts)
+        mine = torch.stack([part.view(-1)[place * size : (place + 1) * size] for part in parts])
+        out.view(-1).copy_(self._reduced(mine, op))
+
+    def _reduced(self, parts: torch.Tensor, op: Any) -> torch.Tensor:
+        names = {self.ReduceOp.SUM: "sum", self.ReduceOp.MAX: "amax", self.ReduceOp.MIN: "amin"}
+        reduced: torch.Tensor = getattr(parts, names[op])(0)
+        return reduced
+
+    def all_reduce(self, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None) -> None:
+        assert group is not None
+        parts = torch.stack(group.meet("all_reduce", x.detach().clone()))
+        x.copy_(self._reduced(parts, op))
+
+    def all_to_all_single(
+        self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,
+        input_split_sizes: Sequence[int] | None = None, group: Group | None = None,
+    ) -> None:  # fmt: skip
+        assert group is not None
+        n, place = len(group.ranks), group.place
+        sent = x.detach().clone().split(list(input_split_sizes or [x.shape[0] // n] * n))
+        pieces = [parts[place] for parts in group.meet("all_to_all", sent)]
+        wanted = list(output_split_sizes or [out.shape[0] // n] * n)
+        assert [piece.shape[0] for piece in pieces] == wanted, "what is sent is not what is expected"
+        out.copy_(torch.cat(pieces))
+
+
+DISTRIBUTED = Distributed()
+
+
+@cache
+def runtime() -> Mapping[str, ModuleType]:
+    """Load the runtime modules, with threads as ranks, under the names that bundles import."""
+    made: dict[str, ModuleType] = {}
+    sources = {
+        path.name.removesuffix(".py"): path.read_text("utf-8")
+        for path in files("planner.exporters.runtime").iterdir()
+        if path.name.endswith(".py")
+    }
+    made["parallel"] = ModuleType("parallel")
+    made["parallel"].__path__ = []
+    patched = {"torch.distributed": DISTRIBUTED}
+    with mock.patch.dict(sys.modules, made | patched), mock.patch.object(torch, "distributed", DISTRIBUTED):
+        while len(made) < len(sources):
+            for name, text in sources.items():
+                if name == "__init__" or f"parallel.{name}" in made:
+                    continue
+                module = ModuleType(f"parallel.{name}")
+                module.__package__ = "parallel"
+                sys.modules[module.__name__] = module
+                try:
+                    exec(compile(text, f"parallel/{name}.py", "exec"), vars(module))
+                except ModuleNotFoundError:
+                    # One that it imports comes later.
+                    del sys.modules[module.__name__]
+                    continue
+                made[module.__name__] = module
+    # An optimizer loads modules when it is first used, and can't do so in several threads at once.
+    one = torch.nn.Parameter(torch.ones(1))
+    one.grad = torch.ones(1)
+    torch.optim.AdamW([one]).step()
+    return made
+
+
+@contextmanager
+def _imported(texts: Mapping[str, str]) -> Iterator[ModuleType]:
+    """Give a bundle's `train` module; what it imports can be imported meanwhile."""
+    with mock.patch.dict(sys.modules, dict(runtime())):
+        for name in ("model", "train"):
+            module = sys.modules[name] = ModuleType(name)
+            exec(compile(texts[f"{name}.py"], f"{name}.py", "exec"), vars(module))
+        yield sys.modules["train"]
+
+
+@dataclass(slots=True)
+class Threads:
+    """Proves bundles with threads as ranks; references are kept."""
+
+    folder: Path
+    references: dict[object, Path] = field(default_factory=dict)
+
+    def prove(
+        self,
+        plan: Plan,
+        texts: Mapping[str, str] | None = None,
+        *,
+        seed: int = 0,
+        kind: str = "gradients",
+        steps: int = 1,
+    ) -> Proof:
+        """Return the proof of a plan at its own sizes, or of other files in place of its bundle."""
+        whole = unsharded(plan)
+        key = (whole, seed, kind, steps)
+        job = Job(
+            kind=kind, steps=steps, bundle=self.folder, reference=self.folder / f"{len(self.references)}.pt",
+            write_reference=True, seed=seed,
+        )  # fmt: skip
+        if key not in self.references:
+            (answer,) = each_rank(bundle(whole), 1, partial(execute, job=job))
+            assert isinstance(answer, RankResult), answer
+            self.references[key] = job.reference
+        job = replace(job, reference=self.references[key], write_reference=False)
+        answers = each_rank(texts or bundle(plan), plan.decisions.mesh.device_count, partial(execute, job=job))
+        return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
+
+
+def each_rank(texts: Mapping[str, str], world: int, work: Callable[[ModuleType], T]) -> tuple[T | str, ...]:
+    """Return what `work` makes of a bundle's `train` module on each of `world` threads, or the error's text."""
+    DISTRIBUTED.groups.clear()
+
+    def rank(number: int) -> T | str:
+        here.rank, here.world = number, world
+        try:
+            return work(train_module)
+        except Exception as problem:
+            for group in DISTRIBUTED.groups.values():
+                group.barrier.abort()
+            return f"{type(problem).__name__}: {problem}"
+
+    with _imported(texts) as train_module, _one_thread_each(), ThreadPoolExecutor(world) as pool:
+        return tuple(pool.map(rank, range(world)))
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)
+
+
+@contextmanager
+def threads() -> Iterator[Callable[..., Proof]]:
+    """Give a function that proves plans on threads."""
+    with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+        yield Threads(Path(folder)).prove
