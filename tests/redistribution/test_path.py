@@ -185,8 +185,8 @@ def compare(mesh: DeviceMesh, shape: tuple[int, ...], make: Make, sources: list[
             for limited, least in ((True, best), (False, found[inf][target])):
                 plan = planner.plan(source, target, shape, SearchOptions(peak_limit=limited))
                 paid = sum(map(price, plan.steps))
-                # Where links differ, two things that save little are not looked for: exchanges to other layouts than the
-                # unpadded target, and, beyond the peak, gathering an axis that stays where it is.
+                # Where links differ, two things that save little are not looked for: exchanges to more layouts than
+                # the unpadded target, and, beyond the peak, gathering an axis that stays where it is.
                 slack = 0.0 if make is not prices.nodes else 1e-3 if limited else 0.1
                 assert paid <= least * (1 + slack) + 1e-10, str(plan)
                 exchanges = sum(step.kind == "exchange" for step in plan.steps)
