@@ -24,6 +24,7 @@ from .matmul import LINEAR
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .reduce import REDUCTIONS
+from .regroup import RESHAPE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
 from .running import RUNNING
@@ -40,7 +41,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
         (
             *ELEMENTWISE,
             LINEAR, EMBEDDING, DROPOUT,
-            ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, RESHAPE, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
