@@ -28,13 +28,13 @@ from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
 from .core.graph import Node
 from .core.layout import Layout
-from .core.mesh import DeviceMesh
+from .core.mesh import Axes, DeviceMesh
 from .core.report import Report
 from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
-from .cost import leg_seconds, node_seconds, step_seconds
+from .cost import least_exchange_seconds, least_seconds, leg_seconds, node_seconds, step_seconds
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
@@ -47,7 +47,7 @@ from .hardware import precision as precision_named
 from .importers import load_model, load_source
 from .importers import shrunk as shrunk_graph
 from .plan import Plan
-from .redistribution import distribute, plan_crossing, plan_mindspore, plan_redistribution
+from .redistribution import DEFAULT_OPTIONS, Floor, Planner, SearchOptions, distribute, plan_crossing, plan_mindspore
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
@@ -164,9 +164,9 @@ def read_plan(text: str) -> Plan:
 
 def redistribute(
     source: Layout | str, target: Layout | str, mesh: DeviceMesh | str, *, shape: tuple[int, ...],
-    dtype: str = "bfloat16", cluster: str | None = None,
+    dtype: str = "bfloat16", cluster: str | None = None, options: SearchOptions = DEFAULT_OPTIONS,
 ) -> Redistribution:  # fmt: skip
-    """Return the cheapest way from one layout to another.
+    """Return the best way from one layout to another.
 
     Parameters
     ----------
@@ -176,11 +176,13 @@ def redistribute(
         Global shape of the tensor.
     cluster
         What the steps are priced on; by default `hardware.cluster_name` of as many H100 as the mesh has ranks.
+    options
+        What is best, and which collectives may be used; by default the fastest way.
     """
     mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
     name = cluster or cluster_name(mesh.device_count)
     layouts = [read_layout(layout, mesh, shape) if isinstance(layout, str) else layout for layout in (source, target)]
-    return _plan_edge(layouts[0], layouts[1], shape, _element_bytes(dtype), mesh, name)
+    return _plan_edge(layouts[0], layouts[1], shape, _element_bytes(dtype), mesh, name, options)
 
 
 def cross(
@@ -232,14 +234,25 @@ def _element_bytes(dtype: str) -> int:
 
 @lru_cache(maxsize=65536)
 def _plan_edge(
-    source: Layout, target: Layout, shape: tuple[int, ...], element_bytes: int, mesh: DeviceMesh, cluster: str
-) -> Redistribution:
+    source: Layout, target: Layout, shape: tuple[int, ...], element_bytes: int, mesh: DeviceMesh, cluster: str,
+    options: SearchOptions = DEFAULT_OPTIONS,
+) -> Redistribution:  # fmt: skip
+    return _planner(mesh, cluster, element_bytes).plan(source, target, shape, options)
+
+
+@lru_cache(maxsize=64)
+def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
     machines: ClusterSpec = cluster_named(cluster)
+    setup, byte = least_seconds(machines)
 
     def price(step: Step) -> float:
         return step_seconds(step, element_bytes, mesh, machines)
 
-    return plan_redistribution(source, target, shape, mesh, price)
+    def exchange(axes: Axes) -> tuple[float, float]:
+        least, each = least_exchange_seconds(axes, mesh, machines)
+        return least, each * element_bytes
+
+    return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange))
 
 
 def _hold(findings: tuple[object, ...]) -> None:

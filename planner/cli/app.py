@@ -188,6 +188,40 @@ def redistribute(
 
 
 @app.command()
+def schedule(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A schedule; none lists them.")] = "",
+    ranks: Annotated[int, typer.Option(metavar="N", min=1, help="Ranks of the pipeline.")] = 4,
+    microbatches: Annotated[int, typer.Option(metavar="N", min=1, help="Microbatches of a step.")] = 8,
+    parts: Annotated[int, typer.Option(metavar="N", min=0, help="Parts a rank. [default: what it needs]")] = 0,
+    forward: Annotated[float, typer.Option(metavar="T", min=1e-9, help="Time of a rank's forward.")] = 1.0,
+    inputs: Annotated[float, typer.Option(metavar="T", min=0, help="Time of its input gradients.")] = 1.0,
+    weights: Annotated[float, typer.Option(metavar="T", min=0, help="Time of its weight gradients.")] = 1.0,
+    send: Annotated[float, typer.Option(metavar="T", min=0, help="Time of a message between ranks.")] = 0.0,
+    keep: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Microbatches that a rank has room for, for `automatic`.")
+    ] = 0.0,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write the order as torch's CSV.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw a pipeline schedule of equal parts, with its bubble and what it keeps."""
+    from .schedules import Asked, answer, answer_json, answer_text, csv_text, listing
+
+    if not name:
+        show(listing())
+        return
+    found = answer(
+        Asked(
+            name=name, ranks=ranks, microbatches=microbatches, per_rank=parts, forward=forward, backward_input=inputs,
+            backward_weight=weights, send=send, keep=keep,
+        )
+    )  # fmt: skip
+    if as_json:
+        show_json(answer_json(found))
+    else:
+        show(csv_text(found) if as_csv else answer_text(found, terminal_width() or 120))
+
+
+@app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on. [default: 8000]")] = None,

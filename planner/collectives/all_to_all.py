@@ -50,7 +50,7 @@ def _sent(step: Step, mesh: DeviceMesh) -> float:
 
 
 def _staging(step: Step, mesh: DeviceMesh) -> int:
-    if not even(step, mesh):
+    if step.dim < 0 or not even(step, mesh):
         moved = demand(step.source, step.target, step.shape, mesh)
         return int(moved.received + moved.sent)
     packed = 0 if in_place(step.source_shape, given(step), mesh) else step.source_elements

@@ -85,12 +85,19 @@ def further(layout: Layout, finer: Layout) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redistribution:
-    """Ordered steps from `source` to `target` for a tensor of global `shape`; no steps if nothing has to move."""
+    """Ordered steps from `source` to `target` for a tensor of global `shape`; no steps if nothing has to move.
+
+    Parameters
+    ----------
+    gap
+        By which part of its cost it may be above the best way; 0 where the search was exhaustive.
+    """
 
     source: Layout
     target: Layout
     shape: tuple[int, ...]
     steps: tuple[Step, ...]
+    gap: float = 0.0
 
     @property
     def peak_elements(self) -> int:

@@ -1,7 +1,7 @@
 """Layout of the gradient that an operator's local backward hands to an operand: one rule for all operators.
 
 Per mesh axis: operand sharded → sharded alike; operand Partial → Replicate; operand Replicate → Partial if the result
-is sharded or Partial there, else Replicate. Settled by experiment; `docs/concepts/autodiff.md` tells why the simpler
+is sharded or Partial there, else Replicate. Settled by experiment; `docs/concepts/gradients.md` tells why the simpler
 rules that come to mind are wrong.
 """
 
@@ -26,8 +26,17 @@ def raw_layout(operand: Layout, results: tuple[Layout, ...], subject: str) -> La
     Raises
     ------
     RuleError
-        `rule.results-disagree` when results differ in which axes they use.
+        `rule.results-disagree` when results differ in which axes they use, `rule.partial-gradient` when one is Partial
+        by another reduction than the sum.
     """
+    for layout in (operand, *results):
+        if layout.reduce != "sum":
+            raise RuleError(
+                "rule.partial-gradient",
+                f"{subject}: no gradient passes through {layout}: its summands are no shares of the value.",
+                f"Take {'·'.join(layout.partial)} from the dim that is reduced.",
+                subject=subject,
+            )
     used = {layout.used for layout in results}
     if len(used) > 1:
         raise RuleError(

@@ -96,7 +96,7 @@ class Layout:
 
     @property
     def adjoint(self) -> Layout:
-        """The layout of this value's gradient: Partial becomes Replicate (`docs/concepts/autodiff.md`)."""
+        """The layout of this value's gradient: Partial becomes Replicate (`docs/concepts/gradients.md`)."""
         return Layout(self.dims) if self.partial else self
 
     def normal(self, mesh: DeviceMesh) -> Layout:
@@ -152,26 +152,6 @@ class Layout:
         """Return whether all ranks hold parts of one shape: whether the axes on each dim divide its size."""
         self._hold_rank(shape)
         return all(size % mesh.size_of(axes) == 0 for size, axes in zip(shape, self.dims, strict=True))
-
-    def require_even(self, shape: tuple[int, ...], mesh: DeviceMesh, *, subject: str = "") -> None:
-        """Check that all ranks hold parts of one shape, for what cannot do with unequal ones.
-
-        Raises
-        ------
-        LayoutError
-            `layout.uneven-unsupported`, `layout.rank-mismatch`, `mesh.axis-unknown`.
-        """
-        self._hold_rank(shape, subject)
-        for dim, (size, axes) in enumerate(zip(shape, self.dims, strict=True)):
-            count = mesh.size_of(axes)
-            if size % count:
-                raise LayoutError(
-                    "layout.uneven-unsupported",
-                    f"dim {dim} of {subject or 'the tensor'} has size {size}, which {'·'.join(axes)} cuts into {count} "
-                    f"unequal parts ({size} % {count} = {size % count}).",
-                    f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
-                    subject=subject,
-                )
 
     def _hold_rank(self, shape: tuple[int, ...], subject: str = "") -> None:
         if len(shape) != len(self.dims):

@@ -8,6 +8,9 @@ Matrix products run at the peak of the compute type. Other operators run at the 
 for every narrower type, and are in practice bound by memory. Forward reads the operands and writes the results.
 Backward reads the results' gradients and what was saved, and writes the operands' gradients.
 
+Shapes are those of the rank with the largest parts. Where the sequence is cut unevenly, the last queries of a causal
+attention are fewer than the largest part, so its FLOPs are an estimate from above.
+
 Source: Williams, Waterman, Patterson 2009, "Roofline: an insightful visual performance model for multicore
 architectures". The efficiencies and the floor are the device's, with their sources, in the hardware catalogue.
 """
@@ -131,7 +134,7 @@ def total_seconds(works: Iterable[NodeWork], precision: Precision, device: Devic
 def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, device: DeviceSpec) -> KernelTime:
     if work.op.matmul:
         peak = peak_flops(precision.compute, device)
-        efficiency = dict(device.op_efficiency).get(work.op.name, device.matmul_efficiency)
+        efficiency = dict(device.op_efficiency).get(work.op.kernel or work.op.name, device.matmul_efficiency)
     else:
         peak = peak_flops("float64" if precision.compute == "float64" else "float32", device)
         efficiency = 1.0

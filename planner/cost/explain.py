@@ -73,8 +73,10 @@ def _thing(thing: Held) -> CostItem:
 def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: DeviceSpec) -> CostItem:
     times = work.count * microbatches
     layers = f"{work.count} layers × " if work.title else ""
+    device_of = "one device" if work.even else "the device with the largest parts"
+    flops = f"on {device_of}, one layer, one microbatch"
     inputs = (
-        CostItem(name="FLOPs", value=kernel.flops, unit="FLOP", formula="on one device, one layer, one microbatch"),
+        CostItem(name="FLOPs", value=kernel.flops, unit="FLOP", formula=flops),
         CostItem(name="bytes", value=kernel.nbytes, unit="B", formula="read and written"),
         CostItem(name="peak", value=kernel.peak, unit="FLOP/s"),
         CostItem(name="memory bandwidth", value=device.memory_bandwidth, unit="B/s"),

@@ -1,6 +1,7 @@
 r"""What lies in the memory of the fullest device: model states, saved activations, buffers.
 
-All even layouts give every rank as much as any other, so one rank stands for all.
+The rank at coordinate 0 of every axis holds the largest part of every tensor, so it stands for all: where sizes divide,
+every rank holds as much. What is cut into unequal parts says "largest part".
 
 =================== =============================================================================================
 parameters          storage layout, in the compute type
@@ -115,6 +116,7 @@ def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
                 (OPTIMIZER, placed.optimizer, state),
             ):
                 elements, note = layout.local_elements(shape, mesh), f"{layout}, {size} B each"
+                note += "" if layout.even(shape, mesh) else ", largest part"
                 raw = waiting.get(parameter.name, ()) if item == GRADIENTS else ()
                 if (kept := sum(each.local_elements(shape, mesh) for each in raw)) > elements:
                     elements, note = kept, f"raw {' and '.join(map(str, raw))}, {size} B each, reduced once a step"
@@ -176,7 +178,7 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
                 item=item,
                 scope=work.title if scope else "",
                 name=name,
-                note=f"{tensor.layout}, read by {work.node.name}",
+                note=f"{tensor}, read by {work.node.name}",
                 nbytes=float(tensor.nbytes),
                 count=count,
             )
@@ -230,7 +232,7 @@ def _loss(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Held
     for work in works:
         for result in work.results:
             if result.name == logits:
-                note = f"{result.layout}; their gradient takes their place"
+                note = f"{result}; their gradient takes their place"
                 yield Held(item=LOSS, scope=work.title, name=logits, note=note, nbytes=float(result.nbytes))
 
 

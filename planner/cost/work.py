@@ -1,6 +1,7 @@
 """What one rank computes: every assigned node with the local shapes of its operands and results.
 
 A scope stands for `count` layers and is worked out once, so nothing here grows with the number of layers or of ranks.
+The rank is the one at coordinate 0 of every axis: of sizes that do not divide it has the largest parts.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from ..ops import OPS, OpDef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTensor:
-    """A tensor as one rank holds it."""
+    """A tensor as the rank with the largest part holds it; `even` if all ranks hold as much."""
 
     name: str
     layout: Layout
     shape: tuple[int, ...]
     itemsize: int
+    even: bool = True
 
     @property
     def elements(self) -> int:
@@ -36,10 +38,13 @@ class LocalTensor:
         """Local bytes."""
         return prod(self.shape) * self.itemsize
 
+    def __str__(self) -> str:
+        return f"{self.layout}" + ("" if self.even else " (largest part)")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWork:
-    """One assigned node on one rank.
+    """One assigned node on the rank with the largest parts.
 
     Parameters
     ----------
@@ -68,6 +73,11 @@ class NodeWork:
         return tuple(t.shape for t in self.operands), tuple(t.shape for t in self.results)
 
     @property
+    def even(self) -> bool:
+        """Whether every rank has as much to do."""
+        return all(tensor.even for tensor in (*self.operands, *self.results))
+
+    @property
     def saved(self) -> tuple[LocalTensor, ...]:
         """Operands and results that autograd keeps for this node's backward."""
         if not self.gradients:
@@ -83,7 +93,8 @@ class NodeWork:
         """Bytes that autograd keeps besides the named tensors."""
         if not self.gradients:
             return 0.0
-        return self.op.extra_saved(self.shapes[0], self.results[0].itemsize)
+        per_result = self.op.saved_per_result * sum(result.elements for result in self.results)
+        return self.op.extra_saved(self.shapes[0], self.results[0].itemsize) + per_result
 
 
 def itemsize(dtype: str, precision: Precision) -> int:
@@ -109,9 +120,10 @@ def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork,
 
         def local(name: str, layout: Layout, metas: Mapping[str, TensorMeta] = metas) -> LocalTensor:
             meta = metas[name]
-            shape = layout.local_shape(meta.concrete(assignment.symbols), assignment.mesh, subject=name)
-            size = itemsize(meta.dtype, precision)
-            return LocalTensor(name=name, layout=layout.normal(assignment.mesh), shape=shape, itemsize=size)
+            whole = meta.concrete(assignment.symbols)
+            shape = layout.local_shape(whole, assignment.mesh, subject=name)
+            size, even = itemsize(meta.dtype, precision), layout.even(whole, assignment.mesh)
+            return LocalTensor(name=name, layout=layout.normal(assignment.mesh), shape=shape, itemsize=size, even=even)
 
         for assigned in scope.assembly.nodes:
             node = assigned.node

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .attention import ATTENTION, ROTARY, ROTARY_TABLE
+from .attention import ATTEND, ATTENTION_SCORES, ATTENTIONS, HIDE_FUTURE
+from .constant import CONSTANTS
+from .convolution import CONV_TRANSPOSE, CONVOLUTION
 from .definition import Cut, Extent, Local, OpDef
 from .dropout import DROPOUT
+from .einsum import PRODUCTS
 from .elementwise import ELEMENTWISE
-from .embedding import EMBEDDING
+from .embedding import EMBEDDING, EMBEDDING_BAG
+from .halo import BORDERS, EXTEND
+from .index import INDEXED
 from .join import JOINS
 from .loss import (
     COUNT_TARGETS,
@@ -20,12 +25,14 @@ from .loss import (
     SUM_TOKENS,
     TOKEN_LOSS,
 )  # fmt: skip
-from .matmul import LINEAR
+from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
+from .pooling import POOLS
 from .reduce import REDUCTIONS
 from .regroup import RESHAPE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .rotary import ROTARY, ROTARY_TABLE
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
 from .running import RUNNING
 from .select import SELECTIONS
@@ -40,12 +47,15 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
     for definition in sorted(
         (
             *ELEMENTWISE,
-            LINEAR, EMBEDDING, DROPOUT,
-            ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, RESHAPE, SPLIT_HEADS,
+            LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
+            *POOLS.values(),
+            EMBEDDING, EMBEDDING_BAG, DROPOUT,
+            *ATTENTIONS.values(), ATTENTION_SCORES, HIDE_FUTURE, ATTEND, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            RESHAPE,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
-            *JOINS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
+            *CONSTANTS, *INDEXED, *JOINS, *PRODUCTS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,
     )

@@ -15,7 +15,7 @@ from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
-from .parts import PartsOf
+from .parts import PartsOf, no_line
 from .rows import ROW_MAX, SUM_EXP
 
 _SCALAR = TensorMeta((), "float32")
@@ -71,10 +71,6 @@ def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[
     return write
 
 
-def _no_line(local: Local) -> str:
-    raise AssertionError(f"{local.node.name} is written by its parts")
-
-
 _ROWS = "… vocab, … -> …"
 CROSS_ENTROPY = OpDef(
     name="cross_entropy",
@@ -85,7 +81,7 @@ CROSS_ENTROPY = OpDef(
     flops=lambda operands, _: 5.0 * prod(operands[0]),
     backward_flops=lambda operands, _: 3.0 * prod(operands[0]),
     differentiable=("logits",),
-    torch=_no_line,
+    torch=no_line,
     parts=_parts,
 )
 TOKEN_LOSS = OpDef(

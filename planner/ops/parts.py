@@ -15,7 +15,7 @@ from ..core.mesh import Axes
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import OpDef, Parts
+from .definition import Local, OpDef, Parts
 
 Named = tuple[str, TensorMeta]
 """Name and meta of a value."""
@@ -57,6 +57,7 @@ class PartsOf:
         attributes: Mapping[str, Attribute] | None = None,
         axes: Mapping[str, Axes] | None = None,
         carrying: Mapping[str, str] | None = None,
+        kept: Mapping[str, tuple[int, ...]] | None = None,
         last: bool = False,
     ) -> Named:
         """Add a part and return its first result.
@@ -74,6 +75,8 @@ class PartsOf:
         carrying
             Operand of the composite → operands of the part, one a term with spaces between, that carry its kept
             Partial. By default the part keeps nothing.
+        kept
+            What the part keeps, as in `ShardStrategy.kept`, where that is said outright.
         last
             True for the part that makes the composite's results.
         """
@@ -89,7 +92,7 @@ class PartsOf:
             attributes=tuple(sorted(given.items())), rule=rule, module=self.node.module, origin=self.node.name,
         )  # fmt: skip
         factors = {f: a for f, a in self.strategy.factors if f in rule.factors} | dict(axes or {})
-        own = ShardStrategy.of(factors)
+        own = ShardStrategy.of(factors, kept)
         if carrying:
             own = replace(own, kept=tuple((axis, self._moved(c, op, carrying)) for axis, c in self.strategy.kept))
         self.made.append((part, own))
@@ -102,6 +105,11 @@ class PartsOf:
     def finished(self) -> Parts:
         """Return all parts in order."""
         return tuple(self.made)
+
+
+def no_line(local: Local) -> str:
+    """Stand for the line of an operator that is always written by its parts."""
+    raise AssertionError(f"{local.node.name} is written by its parts")
 
 
 def _integer(size: Size) -> int:

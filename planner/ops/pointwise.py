@@ -85,7 +85,7 @@ def operator(row: Row) -> OpDef:
             if name in row.along_channels.split():
                 tensors.append(factors[1])
             else:
-                tensors.append(_line(factors, meta.shape, shape))
+                tensors.append(broadcast_line(factors, meta.shape, shape))
         return ShardingRule.parse(
             f"{', '.join(tensors)} -> {' '.join(factors)}", shapes=shapes_of(operands + results), names=names,
             terms=row.terms if isinstance(row.terms, str) else row.terms(attributes),
@@ -97,7 +97,7 @@ def operator(row: Row) -> OpDef:
         return (row.backward + repeated) * elements(results) if differentiable else 0.0
 
     def torch(local: Local) -> str:
-        given = {name: _literal(value) for name, value in local.node.attributes}
+        given = {name: literal(value) for name, value in local.node.attributes}
         return row.expression.format_map(given | dict(zip(names, local.arguments, strict=True)))
 
     return OpDef(
@@ -150,14 +150,15 @@ def _aligned(row: Row, name: str, meta: TensorMeta) -> tuple[Size, ...]:
     return () if name in row.along_channels.split() else meta.shape
 
 
-def _line(factors: list[str], shape: tuple[Size, ...], result: tuple[Size, ...]) -> str:
+def broadcast_line(factors: list[str], shape: tuple[Size, ...], result: tuple[Size, ...]) -> str:
     """Return an operand's part of the line: names at the right, `1` where it is repeated."""
     skipped = len(result) - len(shape)
     pairs = zip(factors[skipped:], shape, result[skipped:], strict=True)
     return " ".join("1" if size == 1 != whole else factor for factor, size, whole in pairs)
 
 
-def _literal(value: Attribute) -> str:
+def literal(value: Attribute) -> str:
+    """Return a value as Python text."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value).replace("'", '"')

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from .bound import lower_bound_elements
+from .bound import Bound, bound, lower_bound_elements
 from .crossing import crossing_bound, plan_crossing
 from .fanout import distribute
 from .meet import meet
 from .mindspore import mindspore_operators, plan_mindspore
-from .path import plan_redistribution
+from .options import DEFAULT_OPTIONS, OBJECTIVES, SearchOptions
+from .path import Planner, plan_redistribution
+from .prices import Floor, Price
 
 __all__ = [
-    "crossing_bound",
-    "distribute",
-    "lower_bound_elements",
-    "meet",
-    "mindspore_operators",
-    "plan_crossing",
-    "plan_mindspore",
+    "DEFAULT_OPTIONS", "OBJECTIVES", "Bound", "Floor", "Planner", "Price", "SearchOptions", "bound", "crossing_bound",
+    "distribute", "lower_bound_elements", "meet", "mindspore_operators", "plan_crossing", "plan_mindspore",
     "plan_redistribution",
-]
+]  # fmt: skip

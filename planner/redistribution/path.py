@@ -1,166 +1,172 @@
-"""The cheapest sequence of collectives between two layouts, by Dijkstra over layouts.
+"""The best sequence of collectives between two layouts.
 
-The price of a step is the caller's; the cost of a path is their sum. A step is allowed if it keeps
-within the *logical peak*: its input and output together are no larger than source and target
-together. A slice before another step is a view: it takes no room and keeps its input until that
-step is done. Where no sequence is allowed (a Partial(max) can only be all-reduced, say), those with
-the least peak are.
+The price of a step is the caller's; the cost of a way is their sum. A step is allowed if it keeps within the *logical
+peak*: its input and output together are no larger than source and target together (`Redistribution.peak_elements`
+says what counts). Where no sequence is allowed (a Partial(max) can only be all-reduced, say), those with the least
+peak are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from itertools import count
+from collections import OrderedDict
+from collections.abc import Hashable
 from math import inf, prod
+from typing import TypeVar
 
 from ..collectives import COLLECTIVES
 from ..core.collective import Redistribution, Step
 from ..core.layout import Layout
-from ..core.mesh import DeviceMesh
+from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
-from .neighbours import Move, Space, State, moves, refines, space, state_of
+from .frame import Frame, frame
+from .graph import Graph
+from .moves import Move, Rules
+from .options import DEFAULT_OPTIONS, SearchOptions
+from .prices import SHIFT, Floor, Paid, Price, Prices, step
+from .route import Question, Route, Search, refines
 
-Spot = tuple[State, int]
-"""A state, and the local elements of what it is a view of; 0 if it is no view."""
-
-Price = Callable[[Step], float]
-"""Seconds that a step takes. Except for an exchange, it must depend on nothing but the kind, the
-axes and the local sizes in elements: it is asked once for these."""
-
-# What a step costs above its price: it decides equal prices for fewer steps in spite of rounding, and
-# a picosecond is far below any real difference.
-TICK = 1e-12
+KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
+Item = TypeVar("Item")
 
 
-def plan_redistribution(
-    source: Layout,
-    target: Layout,
-    shape: tuple[int, ...],
-    mesh: DeviceMesh,
-    price: Price,
-    peak_limit: bool = True,
-) -> Redistribution:
-    """Return the cheapest sequence of collectives from `source` to `target`.
+class Planner:
+    """Plans redistributions on one mesh under one price list.
 
-    Equal prices are decided for fewer steps, then for lower dims and the order of axes in the mesh. An
-    exchange stands for no move that a named collective makes too.
+    It keeps what does not belong to one pair of layouts: the search graphs of sets of axes, and the prices of their
+    moves by tensor size.
 
     Parameters
     ----------
-    shape
-        Global shape of the tensor; both layouts must divide it evenly.
+    mesh
+        Axes that layouts may use.
     price
-        Seconds that a step takes, at least 0; see `Price`.
-    peak_limit
-        Whether every step has to keep within the logical peak.
-
-    Raises
-    ------
-    LayoutError
-        `layout.uneven-unsupported`, `layout.rank-mismatch`, `mesh.axis-unknown`;
-        `redistribution.unreachable` when the target is a partial maximum or minimum and the source
-        is not.
+        Seconds that a step takes; see `Price`.
+    floor
+        What bringing elements to a rank takes at least under this price list.
     """
-    source.require_even(shape, mesh)
-    target.require_even(shape, mesh)
-    limit = source.local_elements(shape, mesh) + target.local_elements(shape, mesh)
-    mesh.size_of(source.used | target.used)
-    before, after = source.normal(mesh), target.normal(mesh)
-    path = _local(before, after, mesh)
-    if path is None:
-        search = _Search(before, shape, mesh, price, space(before, after, shape, mesh))
-        path = search.cheapest(limit if peak_limit else inf)
-    steps = _steps(path, before, shape, mesh)
-    return Redistribution(source=source, target=target, shape=shape, steps=steps)
+
+    def __init__(self, mesh: DeviceMesh, price: Price, floor: Floor | None = None) -> None:
+        self.mesh, self.price, self.floor = mesh, price, floor or Floor()
+        self._graphs: OrderedDict[Rules, Graph] = OrderedDict()
+        self._prices: OrderedDict[Hashable, Prices] = OrderedDict()
+        self._paid: dict[tuple[object, ...], Paid] = {}
+
+    def plan(
+        self, source: Layout, target: Layout, shape: tuple[int, ...], options: SearchOptions = DEFAULT_OPTIONS
+    ) -> Redistribution:
+        """Return the best sequence of collectives from `source` to `target`.
+
+        Equal costs are decided for the faster, then for fewer steps. An exchange stands for no move that a named
+        collective makes too.
+
+        Parameters
+        ----------
+        shape
+            Global shape of the tensor.
+
+        Raises
+        ------
+        LayoutError
+            `layout.rank-mismatch`, `mesh.axis-unknown`; `redistribution.unreachable` when the target is partial by
+            another reduction than sum and the source is not.
+        """
+        mesh = self.mesh
+        room = source.local_elements(shape, mesh) + target.local_elements(shape, mesh)
+        mesh.size_of(source.used | target.used)
+        before, after = source.normal(mesh), target.normal(mesh)
+        local = local_steps(before, after, shape, mesh)
+        if local is not None:
+            return Redistribution(source=source, target=target, shape=shape, steps=local)
+        inner = frame(before, after, shape, mesh)
+        search = self.search(inner, options)
+        if options.objective == "peak":
+            route = _cheapest(search, search.least_peak(), inner)
+        else:
+            route = _cheapest(search, room if options.limited else inf, inner)
+        steps = _steps(inner, mesh, route.moves)
+        return Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
+
+    def search(self, inner: Frame, options: SearchOptions) -> Search:
+        """Return the search for a way through a smaller problem."""
+        graph = _kept(self._graphs, inner.rules, KEPT_GRAPHS) or self._new_graph(inner.rules)
+        sizes = dict(inner.rules.sizes)
+        count = prod(sizes.values())
+        volume = prod(inner.rooms)
+        key: Hashable = (inner.rules, options.objective, volume * inner.rest)
+        if not inner.even:
+            key = (inner.rules, options.objective, inner.shape, inner.prefixes, inner.kept)
+        prices = _kept(self._prices, key, KEPT_SIZES)
+        if prices is None:
+            if len(self._paid) > KEPT_PRICES:
+                self._paid.clear()
+            prices = Prices(inner, graph, self.mesh, self.price, self._paid, options.objective)
+            self._prices[key] = prices
+        return Search(
+            Question(
+                graph=graph, prices=prices, floor=self.floor,
+                source=graph.number(inner.source), target=graph.number(inner.target), shape=inner.shape,
+                # Where all divide, the parts of a dim are counted, so that all sizes share one table.
+                rooms=(count,) * len(inner.rooms) if inner.even else inner.rooms,
+                scale=volume * inner.rest // count ** len(inner.rooms) if inner.even else inner.rest,
+                first=options.objective, exchange=options.exchange, budget=options.budget,
+                devices=self.mesh.device_count, sizes=sizes, even=inner.even,
+            )
+        )  # fmt: skip
+
+    def _new_graph(self, rules: Rules) -> Graph:
+        self._graphs[rules] = graph = Graph(rules)
+        return graph
 
 
-@dataclass(slots=True)
-class _Search:
-    """One search with the prices that it has asked for."""
-
-    source: Layout
-    shape: tuple[int, ...]
-    mesh: DeviceMesh
-    price: Price
-    space: Space
-    prices: dict[tuple[object, ...], float] = field(default_factory=dict)
-
-    def cheapest(self, limit: float) -> tuple[Move, ...]:
-        """Return the cheapest path within the limit, or within the least one that allows any."""
-        while True:
-            path, next_limit = self._within(limit)
-            if path is not None:
-                return path
-            if next_limit == inf:
-                target = Layout(*self.space.target)
-                raise LayoutError(
-                    "redistribution.unreachable",
-                    f"No collectives lead from {self.source} to {target}: only partial sums can be "
-                    f"made from other layouts, not partial {target.reduce}.",
-                    "Use the value without partial axes.",
-                )
-            limit = next_limit
-
-    def _within(self, limit: float) -> tuple[tuple[Move, ...] | None, float]:
-        """Return the cheapest path, and the least peak of a step that the limit kept out."""
-        start, goal = (state_of(self.source), 0), self.space.target
-        best: dict[Spot, float] = {start: 0.0}
-        came: dict[Spot, tuple[Spot, Move]] = {}
-        order = count()
-        elements = prod(self.source.local_shape(self.shape, self.mesh))
-        queue: list[tuple[float, int, Spot, int]] = [(0.0, 0, start, elements)]
-        kept_out, enough = inf, inf
-        while queue:
-            cost, _, spot, elements = heappop(queue)
-            state, viewed = spot
-            if state == goal:
-                return _path(came, start, spot), kept_out
-            if cost > best[spot]:
-                continue
-            for move in moves(self.space, state, elements, exchange=not viewed):
-                held = viewed or elements
-                view = move.kind == "slice" and move.state != goal
-                if held + move.elements > limit and not view:
-                    kept_out = min(kept_out, held + move.elements)
-                    continue
-                total = cost + self._price(state, elements, move)
-                reached = move.state, held if view else 0
-                if total < enough and total < best.get(reached, inf):
-                    best[reached] = total
-                    came[reached] = spot, move
-                    heappush(queue, (total, next(order), reached, move.elements))
-                    if move.state == goal:
-                        enough = total
-        return None, kept_out
-
-    def _price(self, state: State, elements: int, move: Move) -> float:
-        key: tuple[object, ...] = (move.kind, move.axes, elements, move.elements)
-        if move.kind == "exchange":
-            key = (*key, state, move.state)
-        found = self.prices.get(key)
-        if found is None:
-            step = _step(move, Layout(*state), self.shape, self.mesh)
-            found = self.prices[key] = self.price(step) + TICK
-        return found
+def plan_redistribution(
+    source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh, price: Price,
+    options: SearchOptions = DEFAULT_OPTIONS,
+) -> Redistribution:  # fmt: skip
+    """Return the best sequence of collectives from `source` to `target`: `Planner.plan` for a single time."""
+    return Planner(mesh, price).plan(source, target, shape, options)
 
 
-def _path(came: dict[Spot, tuple[Spot, Move]], start: Spot, goal: Spot) -> tuple[Move, ...]:
-    path: list[Move] = []
-    while goal != start:
-        goal, move = came[goal]
-        path.append(move)
-    return tuple(reversed(path))
+def _kept(store: OrderedDict[Hashable, Item] | OrderedDict[Rules, Item], key: Hashable, size: int) -> Item | None:
+    """Return what is stored under a key, as the last used, and drop the longest unused beyond `size`."""
+    found = store.get(key)  # type: ignore[call-overload]
+    if found is not None:
+        store.move_to_end(key)  # type: ignore[arg-type]
+    elif len(store) >= size:
+        store.popitem(last=False)
+    return found
 
 
-def _local(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...] | None:
-    """Return the path where slices alone, or zero alone, lead to the target; None elsewhere.
+def _cheapest(search: Search, limit: float, inner: Frame) -> Route:
+    """Return the cheapest way within the limit, or within the least one that allows any."""
+    while True:
+        route, next_limit = search.cheapest(limit)
+        if route is not None:
+            return route
+        if next_limit == inf:
+            source, target = inner.layout(inner.source), inner.layout(inner.target)
+            raise LayoutError(
+                "redistribution.unreachable",
+                f"No collectives lead from {source} to {target}: only partial sums can be made from other layouts, "
+                f"not partial {target.reduce}.",
+                "Use the value without partial axes.",
+            )
+        limit = next_limit
+
+
+def _gap(route: Route, options: SearchOptions) -> float:
+    """Return by which part of its cost, as the objective counts it, a way may be above the best."""
+    shift = 0 if options.objective in ("time", "peak") else SHIFT
+    cost, least = route.cost >> shift, route.least >> shift
+    return (cost - least) / cost if cost else 0.0
+
+
+def local_steps(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...] | None:
+    """Return the steps where slices alone, or zero alone, lead to the target; None elsewhere.
 
     The slices into most parts come first, since they leave least for the others to copy.
     """
-    state = state_of(target)
-    if (source.partial, source.reduce) == (target.partial, target.reduce):
+    same = (source.partial, source.reduce) == (target.partial, target.reduce)
+    if same:
         if not refines(source.dims, target.dims):
             return None
         added = [
@@ -169,26 +175,29 @@ def _local(source: Layout, target: Layout, mesh: DeviceMesh) -> tuple[Move, ...]
             if len(after) > len(before)
         ]
         added.sort(key=lambda item: -mesh.size_of(item[1]))
-        return tuple(Move("slice", axes, dim, -1, state, 0) for dim, axes in added)
+        return _folded(source, shape, mesh, [("slice", axes, dim) for dim, axes in added])
     missing = tuple(a for a in mesh.names if a in target.partial and a not in source.used)
     if source.dims != target.dims or source.reduce != "sum" or target.reduce != "sum":
         return None
     if set(target.partial) != {*source.partial, *missing}:
         return None
-    return (Move("zero", missing, -1, -1, state, 0),)
+    return _folded(source, shape, mesh, [("zero", missing, -1)])
 
 
-def _steps(path: tuple[Move, ...], layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...]:
+def _steps(inner: Frame, mesh: DeviceMesh, path: tuple[Move, ...]) -> tuple[Step, ...]:
     steps = []
+    layout = inner.layout(inner.source)
     for move in path:
-        step = _step(move, layout, shape, mesh)
-        steps.append(step)
-        layout = step.target
+        steps.append(step(inner, mesh, layout, move))
+        layout = steps[-1].target
     return tuple(steps)
 
 
-def _step(move: Move, layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Step:
-    target = Layout(*move.state) if move.kind == "exchange" else None
-    return COLLECTIVES[move.kind].step(
-        layout, shape, mesh, axes=move.axes, dim=move.dim, to_dim=move.to_dim, target=target
-    )
+def _folded(
+    layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, path: list[tuple[str, Axes, int]]
+) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for kind, axes, dim in path:
+        steps.append(COLLECTIVES[kind].step(layout, shape, mesh, axes=axes, dim=dim))
+        layout = steps[-1].target
+    return tuple(steps)

@@ -41,7 +41,12 @@ def chain_graph(readers: int = 1) -> ModelGraph:
 
 
 def chain(mesh: str, **operators: tuple[Axes, Mapping[str, tuple[int, ...]]]) -> TrainingGraph:
-    """Return the training graph with every factor of the named operators pinned.
+    """Return the training graph of `chain_plan`."""
+    return train(chain_plan(mesh, **operators))
+
+
+def chain_plan(mesh: str, **operators: tuple[Axes, Mapping[str, tuple[int, ...]]]) -> Plan:
+    """Return a plan with every factor of the named operators pinned.
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ def chain(mesh: str, **operators: tuple[Axes, Mapping[str, tuple[int, ...]]]) ->
         plan = plan.shard(name, {f: tuple(factors.get(f, "").split()) for f in ("batch", "seq", "k", "n")})
         for axis, carriers in kept.items():
             plan = plan.keep(name, axis, carriers)
-    return train(plan)
+    return plan
 
 
 def fanout(training: TrainingGraph, value: str) -> Fanout:

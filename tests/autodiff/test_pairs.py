@@ -1,36 +1,12 @@
 """The table of forward and backward pairs in semantics.md, each row as the result of a small graph."""
 
-from collections.abc import Mapping
-
 import pytest
 
+from planner.compose import train
+from tests.proof.random_plans import draw
+
 from .chain import chain, fanout, moves
-
-Operator = tuple[Mapping[str, str], Mapping[str, tuple[int, ...]]]
-
-WHOLE: Operator = ({}, {})
-BATCH: Operator = ({"batch": "t"}, {})
-SEQ: Operator = ({"seq": "t"}, {})
-COLUMN: Operator = ({"n": "t"}, {})
-ROW: Operator = ({"k": "t"}, {})
-KEPT: Operator = ({}, {"t": (0, 2)})
-R, P, S0, S1 = "[-, -, -]", "[-, -, -] +t", "[t, -, -]", "[-, t, -]"
-
-ROWS: dict[str, tuple[Operator, Operator, str, str]] = {
-    "R→R, unused by the reader": (WHOLE, WHOLE, f"{R} → {R}: none", f"{R} → {R}: none"),
-    "R→R, reader sharded": (WHOLE, COLUMN, f"{R} → {R}: none", f"{P} → {R}: all_reduce"),
-    "R→S": (WHOLE, BATCH, f"{R} → {S0}: slice", f"{S0} → {R}: all_gather"),
-    "S→S": (BATCH, BATCH, f"{S0} → {S0}: none", f"{S0} → {S0}: none"),
-    "S→S'": (BATCH, SEQ, f"{S0} → {S1}: all_to_all", f"{S1} → {S0}: all_to_all"),
-    "S→R, reader sharded": (SEQ, COLUMN, f"{S1} → {R}: all_gather", f"{P} → {S1}: reduce_scatter"),
-    "S→R, reader replicated": (SEQ, WHOLE, f"{S1} → {R}: all_gather", f"{R} → {S1}: slice"),
-    "P→R, reader replicated": (ROW, WHOLE, f"{P} → {R}: all_reduce", f"{R} → {R}: none"),
-    "P→R, reader uses the axis": (ROW, COLUMN, f"{P} → {R}: all_reduce", f"{P} → {R}: all_reduce"),
-    "P→S": (ROW, BATCH, f"{P} → {S0}: reduce_scatter", f"{S0} → {R}: all_gather"),
-    "P→P": (ROW, KEPT, f"{P} → {P}: none", f"{R} → {R}: none"),
-    "R→P": (WHOLE, KEPT, f"{R} → {P}: zero", f"{R} → {R}: none"),
-    "S→P": (BATCH, KEPT, f"{S0} → {P}: pad", f"{R} → {S0}: slice"),
-}
+from .pairs import BATCH, COLUMN, ROW, ROWS, S1, SEQ, WHOLE, Operator, P, R, keys
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -101,3 +77,22 @@ def test_the_count_of_targets_is_whole_before_the_division() -> None:
     training = chain("t:2", a=BATCH, b0=BATCH)
     count = next(f for f in training.scopes[0].fanouts if "count" in f.value)
     assert moves(count) == (["[] +t → []: all_reduce"], [])
+
+
+def test_there_are_no_other_pairs() -> None:
+    """On every axis, every reader of every value of random plans is one of the thirteen, and each of them occurs."""
+    rows = set()
+    for first, second, _, _ in ROWS.values():
+        operator: Operator = (first[0], {axis: (0,) for axis in first[1]})
+        rows |= keys(fanout(chain("t:2", a=operator, b0=second), "a"), "t")
+    assert len(rows) == len(ROWS) == 13
+    found = set()
+    for seed in range(24):
+        plan = draw(seed, 4 + 4 * (seed % 2)).plan
+        for scope in train(plan).scopes:
+            for value in scope.fanouts:
+                # A parameter's gradient may lie anywhere.
+                if value.backward and value.kind != "parameter":
+                    for axis, size in plan.decisions.mesh.axes:
+                        found |= keys(value, axis) if size > 1 else set()
+    assert found == rows

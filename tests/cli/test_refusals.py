@@ -169,11 +169,6 @@ LAYOUTS = [
         "'0' is not a shape. Write sizes of at least 1, e.g. 4096x4096.",
     ),
     (
-        "[dp] [-] --mesh dp:2 --shape 3", "layout.uneven-unsupported",
-        "dim 0 of the tensor has size 3, which dp cuts into 2 unequal parts (3 % 2 = 1). "
-        "Use axes whose sizes multiply to a divisor of 3; uneven shards are not supported yet.",
-    ),
-    (
         "[dp,dp] [-,-] --mesh dp:2 --shape 4x4", "layout.axis-reused",
         "Axis 'dp' is used for dim 0 and for dim 1; an axis may be used once in a tensor. "
         "Take 'dp' from dim 1 or use another axis there.",

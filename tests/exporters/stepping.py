@@ -4,7 +4,7 @@ import importlib
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,7 +23,10 @@ RUNTIME = "planner.exporters.runtime"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Steps from a layout, with the lines that the exporter writes for them; `seed` makes the values."""
+    """Steps from a layout, with the lines that the exporter writes for them; `seed` makes the values.
+
+    Those that are measured communicate nothing: what a library makes inside is none of the steps' business.
+    """
 
     mesh: DeviceMesh
     shape: tuple[int, ...]
@@ -32,15 +35,21 @@ class Case:
     lines: tuple[str, ...]
     seed: int
     dtype: str = "int64"
+    measured: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is wrong on a rank, and per step the elements that it handed to torch.distributed and got from it."""
+    """What is wrong on a rank, and per step the elements that it handed to torch.distributed and got from it.
+
+    `room` is, per step of a measured case, the most bytes that it made beside its input, its result among them.
+    """
 
     wrong: str
     handed: tuple[tuple[int, int], ...]
     log: tuple[tuple[str, tuple[str, ...], int, int], ...]
+    room: tuple[int, ...]
 
 
 def run_all(cases: Sequence[Case], world: int = 8) -> list[list[Answer]]:
@@ -99,24 +108,41 @@ def _run(case: Case, rank: int, mesh: Any, names: dict[str, Any], steps: Any) ->
     array = np.random.default_rng(case.seed).integers(-100, 100, case.shape)
     world = scatter(array, case.source, case.mesh, np.random.default_rng(case.seed))
     x = torch.from_numpy(world[rank]).to(getattr(torch, case.dtype))
-    mesh.log, handed = [], []
+    mesh.log, handed, room = [], [], []
     for step, line in zip(case.steps, case.lines, strict=True):
         before = x.clone()
-        with counted(steps) as counts:
+        made: list[int] = []
+        with counted(steps, idle=case.measured) as counts, measured(made) if case.measured else nullcontext():
             after = eval(line, names)(x, mesh)
+        room += made
+        if case.compiled:
+            _compile(eval(line, names), x, after, mesh)
+        if case.measured:
+            return Answer("", tuple(counts), (), tuple(room))
         world = COLLECTIVES[step.kind].run(step, world, case.mesh)
         handed.append((sum(a for a, _ in counts), sum(b for _, b in counts)))
         expected = torch.from_numpy(np.ascontiguousarray(world[rank])).to(after.dtype)
         if after.dtype != x.dtype or tuple(after.shape) != expected.shape or not torch.equal(after, expected):
-            return Answer(f"{line}: {tuple(after.shape)} {after.dtype}", tuple(handed), tuple(mesh.log))
+            return Answer(f"{line}: {tuple(after.shape)} {after.dtype}", tuple(handed), tuple(mesh.log), tuple(room))
         if not torch.equal(x, before) or not after.is_contiguous():
-            return Answer(f"{line} changed its input, or gives a view", tuple(handed), tuple(mesh.log))
+            return Answer(f"{line} changed its input, or gives a view", tuple(handed), tuple(mesh.log), tuple(room))
         x = after
-    return Answer("", tuple(handed), tuple(mesh.log))
+    return Answer("", tuple(handed), tuple(mesh.log), tuple(room))
+
+
+def _compile(step: Any, x: Any, expected: Any, mesh: Any) -> None:
+    """Do a step as one compiled graph."""
+    import torch
+
+    log, mesh.log = mesh.log, None
+    torch.compiler.reset()
+    again = torch.compile(lambda y: step(y, mesh) + 0, backend="aot_eager", fullgraph=True)(x)
+    assert torch.equal(again, expected), step
+    mesh.log = log
 
 
 @contextmanager
-def counted(steps: Any) -> Iterator[list[tuple[int, int]]]:
+def counted(steps: Any, *, idle: bool) -> Iterator[list[tuple[int, int]]]:
     """Note the elements of what goes into collectives and comes out of them."""
     import torch.distributed as dist
 
@@ -125,7 +151,7 @@ def counted(steps: Any) -> Iterator[list[tuple[int, int]]]:
     def noting(call: Callable[..., Any], out_first: bool = True) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             counts.append((args[1].numel(), args[0].numel()) if out_first else (args[0].numel(), args[0].numel()))
-            return call(*args, **kwargs)
+            return None if idle else call(*args, **kwargs)
 
         return run
 
@@ -136,3 +162,18 @@ def counted(steps: Any) -> Iterator[list[tuple[int, int]]]:
         yield counts
     finally:
         dist.all_to_all_single, dist.all_reduce, steps._gather, steps._scatter = kept
+
+
+@contextmanager
+def measured(made: list[int]) -> Iterator[None]:
+    """Note the most bytes of tensors that are alive at once, of those made inside."""
+    from torch.autograd import profiler
+
+    with profiler.profile(profile_memory=True) as profile:
+        yield
+    events = [event for event in profile.kineto_results.events() if event.name() == "[memory]"]
+    alive = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        alive += event.nbytes()
+        peak = max(peak, alive)
+    made.append(peak)

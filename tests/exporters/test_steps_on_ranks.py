@@ -1,5 +1,6 @@
 """Written steps on eight gloo ranks: bit-exact, and the elements handed to torch.distributed are the plan's."""
 
+from dataclasses import replace
 from math import lcm, prod
 from random import Random
 
@@ -13,11 +14,17 @@ from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.exporters.explicit.steps import call
+from planner.redistribution import Planner, SearchOptions
+from planner.redistribution.options import OBJECTIVES
 from tests.collectives.applicable import applicable
 from tests.exporters.stepping import Answer, Case, run_all
+from tests.redistribution.prices import alpha_beta
 
 MESHES = [DeviceMesh.parse(text) for text in ("a:2,b:2,c:2", "a:2,b:4", "a:4,b:2", "a:8", "a:2,one:1,b:4")]
 DTYPES = ("int64", "float64", "float32", "bfloat16")
+
+Ran = dict[str, tuple[list[Case], list[list[Answer]]]]
+"""Cases and their answers, by what they are for."""
 
 pytest.importorskip("torch")
 
@@ -34,19 +41,19 @@ def layout_of(random: Random, mesh: DeviceMesh, rank: int) -> Layout:
     return Layout(tuple(dims), partials, random.choice(("sum", "sum", "mean", "max", "min")) if partials else "sum")
 
 
-def shape_of(random: Random, mesh: DeviceMesh, *layouts: Layout) -> tuple[int, ...]:
+def shape_of(random: Random, mesh: DeviceMesh, *layouts: Layout, scale: int = 1) -> tuple[int, ...]:
     """Return a shape that all layouts divide, or any other."""
     if random.random() < 0.5:
-        return tuple(random.randint(1, 11) for _ in layouts[0].dims)
+        return tuple(random.randint(scale, 11 * scale) for _ in layouts[0].dims)
     cuts = zip(*([mesh.size_of(axes) for axes in layout.dims] for layout in layouts), strict=True)
-    return tuple(lcm(*counts) * random.randint(1, 2) for counts in cuts)
+    return tuple(lcm(*counts) * random.randint(scale, 2 * scale) for counts in cuts)
 
 
-def possible(random: Random, mesh: DeviceMesh) -> list[Step]:
+def possible(random: Random, mesh: DeviceMesh, scale: int = 1) -> list[Step]:
     """Return what may be done to some layout: a step of every family that applies."""
     layout = layout_of(random, mesh, random.randint(1, 3))
     other = layout_of(random, mesh, len(layout.dims))
-    shape = shape_of(random, mesh, layout, other)
+    shape = shape_of(random, mesh, layout, other, scale=scale)
     found = list(applicable(layout, shape, mesh))
     targets = [Layout(other.dims)] if not set(layout.partial) & other.sharded else []
     targets += [Layout(layout.dims).with_dim(dim, axes[::-1]) for dim, axes in enumerate(layout.dims)]
@@ -60,19 +67,19 @@ def possible(random: Random, mesh: DeviceMesh) -> list[Step]:
     return found
 
 
-def single_steps(each: int) -> list[Case]:
-    """Return steps of every family and form, as many of each."""
+def single_steps(each: int, *, scale: int = 1) -> list[Case]:
+    """Return steps of every family and form, as many of each; large ones, with a scale, are measured."""
     random = Random(7)
     found: dict[tuple[str, bool, bool, str], list[Case]] = {}
     for seed in range(3000):
         mesh = random.choice(MESHES)
-        for step in possible(random, mesh):
+        for step in possible(random, mesh, scale):
             form = step.kind, even(step, mesh), step.dim < 0, step.source.reduce
             if len(found.setdefault(form, [])) < each:
                 # Sums of more bits than a bfloat16 has would be rounded on the way.
                 dtype = DTYPES[seed % 4] if not step.source.partial else DTYPES[seed % 3]
                 lines = (call(step, mesh),)
-                case = Case(mesh, step.shape, step.source, (step,), lines, seed, dtype)
+                case = Case(mesh, step.shape, step.source, (step,), lines, seed, dtype, scale > 1)
                 found[form].append(case)
     assert {form[0] for form in found} == set(COLLECTIVES)
     return [case for cases in found.values() for case in cases]
@@ -131,6 +138,67 @@ def check(cases: list[Case], answers: list[list[Answer]]) -> None:
                 assert max(got for _, got in handed) == definition.received(step, case.mesh)
 
 
-def test_single_steps() -> None:
-    cases = single_steps(each=3)
-    check(cases, run_all(cases))
+def pairs(count: int) -> list[Case]:
+    """Return redistributions between random layouts, with and without partial results, by all objectives."""
+    random = Random(11)
+    planners = {mesh: Planner(mesh, alpha_beta(mesh)) for mesh in MESHES}
+    found: list[Case] = []
+    while len(found) < count:
+        mesh = random.choice(MESHES)
+        source = layout_of(random, mesh, random.randint(1, 3))
+        target = layout_of(random, mesh, len(source.dims))
+        if not source.reduce == target.reduce == "sum":
+            target = target.with_partial(())
+        shape = shape_of(random, mesh, source, target)
+        options = SearchOptions(objective=random.choice(OBJECTIVES), exchange=random.random() < 0.7)
+        moved = planners[mesh].plan(source, target, shape, options)
+        lines = tuple(call(step, mesh) for step in moved.steps)
+        dtype = DTYPES[len(found) % (3 if source.partial else 4)]
+        found.append(Case(mesh, shape, source, moved.steps, lines, len(found), dtype))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ran() -> Ran:
+    """Run the cases of all tests on one group of ranks: starting it takes longest."""
+    cases = {"single": single_steps(each=3), "measured": single_steps(each=1, scale=9), "pairs": pairs(300)}
+    answers = iter(run_all([case for some in cases.values() for case in some]))
+    return {name: (some, [next(answers) for _ in some]) for name, some in cases.items()}
+
+
+def test_single_steps(ran: Ran) -> None:
+    check(*ran["single"])
+
+
+def test_pairs(ran: Ran) -> None:
+    cases, answers = ran["pairs"]
+    check(cases, answers)
+    assert len(cases) == 300
+    assert sum(bool(case.steps) for case in cases) > 250
+    assert sum(len(case.steps) > 1 for case in cases) > 50
+    assert sum(not case.source.even(case.shape, case.mesh) for case in cases) > 50
+
+
+def test_staging_is_what_steps_make_beside_their_result(ran: Ran) -> None:
+    """Where several owners share a piece, a part of it is copied once more on the way."""
+    cases, answers = ran["measured"]
+    for case, by_rank in zip(cases, answers, strict=True):
+        (step,) = case.steps
+        size = {"bfloat16": 2, "float32": 4}.get(case.dtype, 8)
+        said = COLLECTIVES[step.kind].staging(step, case.mesh) * size
+        busiest = 0.0
+        for rank, answer in enumerate(by_rank):
+            result = prod(step.target.shape_of(case.shape, case.mesh, rank)) * size
+            once_more = result if step.kind == "exchange" else 0
+            assert answer.room[0] <= result + said + once_more + 256, (case.lines, rank)
+            busiest = max(busiest, answer.room[0] / max(result + said, 1))
+        # Parts of a dim over an axis of size 1 lie in place, which planned layouts do not have.
+        if not COLLECTIVES[step.kind].local and "one" not in case.mesh.names:
+            assert busiest > 0.5, (case.lines, busiest)
+
+
+@pytest.mark.slow
+def test_steps_compile_to_one_graph() -> None:
+    cases = [replace(case, compiled=True) for case in single_steps(each=1) if case.source.reduce == "sum"]
+    for case, by_rank in zip(cases, run_all(cases), strict=True):
+        assert not any(answer.wrong for answer in by_rank), case.lines

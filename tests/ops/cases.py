@@ -18,7 +18,7 @@ from planner.core.strategy import ShardStrategy, layouts, problems
 from planner.core.symbol import evaluate
 from planner.core.tensor import TensorMeta
 from planner.exporters.explicit.local import local_of
-from planner.exporters.runtime import indexing, operators, ordered, reductions
+from planner.exporters.runtime import indexing, operators, ordered, reductions, windows
 from planner.exporters.runtime.mesh import Mesh
 from planner.ops import OPS
 from tests.ops.cases_of_families import cases_of_families
@@ -162,6 +162,7 @@ def evaluate_on(text: str, operands: list[Any], mesh: DeviceMesh, rank: int) -> 
         "indexing": indexing,
         "ordered": ordered,
         "reductions": reductions,
+        "windows": windows,
         "F": F,
         "torch": torch,
         "mesh": Place(mesh, rank),

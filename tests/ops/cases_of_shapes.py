@@ -11,13 +11,8 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_shapes(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    return (
-        _selections(node, meta)
-        | _joins(node, meta)
-        | _views(node, meta)
-        | _reductions(node, meta)
-        | _ordered(node, meta)
-    )
+    families = (_selections, _joins, _views, _reductions, _ordered, _indexed, _products, _constants)
+    return {name: case for family in families for name, case in family(node, meta).items()}
 
 
 def _selections(node: Make, meta: Meta) -> dict[str, Node]:
@@ -105,4 +100,42 @@ def _ordered(node: Make, meta: Meta) -> dict[str, Node]:
         "sort": node("sort", x, dim=1, descending=True),
         "topk": node("topk", x, dim=1, k=2),
         "topk-smallest": node("topk", x, dim=1, k=4, largest=False),
+    }
+
+
+def _indexed(node: Make, meta: Meta) -> dict[str, Node]:
+    x, few, places = meta(4, 8, 4), meta(4, 4, 4), meta(4, dtype="int64")
+    index, tokens = meta(4, 4, 4, dtype="int64"), meta(4, 4, dtype="int64")
+    return {
+        "embedding_bag": node("embedding_bag", tokens, meta(8, 4)),
+        "embedding_bag-mean": node("embedding_bag", tokens, meta(8, 4), mode="mean"),
+        "gather": node("gather", x, index, dim=1),
+        "index_add": node("index_add", x, places, few, dim=1),
+        "index_select": node("index_select", x, places, dim=1),
+        "one_hot": node("one_hot", tokens, classes=8),
+        "scatter": node("scatter", x, index, few, dim=1),
+        "scatter_add": node("scatter_add", x, index, few, dim=1),
+    }
+
+
+def _products(node: Make, meta: Meta) -> dict[str, Node]:
+    return {
+        "addmm": node("addmm", meta(8), meta(4, 8), meta(8, 8)),
+        "addmm-scaled": node("addmm", meta(4, 1), meta(4, 8), meta(8, 8), beta=0.5, alpha=2.0),
+        "baddbmm": node("baddbmm", meta(4, 2, 8), meta(4, 2, 8), meta(4, 8, 8)),
+        "einsum-bmm": node("einsum", meta(4, 2, 8), meta(4, 8, 6), equation="bij,bjk->bik"),
+        "einsum-dot": node("einsum", meta(8), meta(8), equation="i,i->"),
+        "einsum-mm": node("einsum", meta(4, 8), meta(8, 6), equation="ij,jk->ik"),
+        "einsum-outer": node("einsum", meta(4), meta(6), equation="i,j->ij"),
+    }
+
+
+def _constants(node: Make, meta: Meta) -> dict[str, Node]:
+    return {
+        "arange": node("arange", sizes="S"),
+        "arange-step": node("arange", sizes="S", start=1, step=3, dtype="float32"),
+        "causal_mask": node("causal_mask", sizes="S, 8", diagonal=4),
+        "full": node("full", sizes="B, 8", value=2.5),
+        "tril": node("tril", meta(4, 4, 8), diagonal=1),
+        "triu": node("triu", meta(4, 4, 8)),
     }

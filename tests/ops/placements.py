@@ -51,7 +51,10 @@ def rows(one: Node) -> set[Row]:
 
 
 def right_rows(one: Node) -> set[Row]:
-    """Return every right row over {R, S, P}: P only for operands of floating type, S only for dims of even size."""
+    """Return every right row over {R, S, P}, S only for dims of even size.
+
+    P is tried for operands of floating type, and for results other than truth values.
+    """
     operands = operands_of(one)
     expected = evaluate_on(expression(one), operands, LINE, 0)
     choices = [_placements(x.shape, partial=x.is_floating_point()) for x in operands]

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TypeGuard
 
-STEPS = {"AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "ReduceScatter", "Slice", "Zero"}
+STEPS = {
+    "AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "Permute", "ReduceScatter", "Slice", "Zero",
+}  # fmt: skip
 LOCAL = {"Pad", "Slice", "Zero"}
 
 
@@ -18,7 +21,7 @@ class Sabotage:
     Parameters
     ----------
     place
-        Class, variables and direction of the changed call.
+        Class, variables and direction (`forward`, `backward`, or of an update) of the changed call.
     kind, axes
         The step that was changed.
     change
@@ -90,15 +93,17 @@ def _lists(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for owner in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         for line in (node for node in ast.walk(owner) if isinstance(node, ast.Assign)):
             call = line.value
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-                continue
-            if call.func.id not in {"reshard", "fan_out"}:
-                continue
-            for keyword in call.keywords:
+            variables = ", ".join(ast.unparse(target) for target in line.targets)
+            for keyword in (k for inner in ast.walk(call) if _moves(inner) for k in inner.keywords):
                 for node in ast.walk(keyword.value):
                     if isinstance(node, ast.List) and any(_is_step(element) for element in node.elts):
-                        variables = ", ".join(ast.unparse(target) for target in line.targets)
                         yield f"{owner.name}.{variables} {keyword.arg}", positions[id(node)]
+
+
+def _moves(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether this is a call that steps are given to."""
+    names = {"reshard", "fan_out", "Update"}
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def _is_step(node: ast.expr) -> bool:

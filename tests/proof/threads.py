@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
@@ -30,7 +30,9 @@ from planner.proof.job import Job, RankResult
 from planner.proof.worker import execute
 
 TIMEOUT = 30.0
-_here = threading.local()
+T = TypeVar("T")
+here = threading.local()
+"""`rank` and `world` of the calling thread."""
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class Group:
     @property
     def place(self) -> int:
         """Position of the calling thread's rank."""
-        return self.ranks.index(_here.rank)
+        return self.ranks.index(here.rank)
 
 
 class Distributed(ModuleType):
@@ -87,15 +89,15 @@ class Distributed(ModuleType):
         return True
 
     def get_rank(self) -> int:
-        return int(_here.rank)
+        return int(here.rank)
 
     def get_world_size(self) -> int:
-        return int(_here.world)
+        return int(here.world)
 
     def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
-        return next(group for group in found if _here.rank in group.ranks), found
+        return next(group for group in found if here.rank in group.ranks), found
 
     def destroy_process_group(self, group: Group | None = None) -> None:
         """Keep it: another plan's mesh may have the same groups."""
@@ -103,17 +105,25 @@ class Distributed(ModuleType):
     def all_gather_into_tensor(self, out: torch.Tensor, x: torch.Tensor, group: Group) -> None:
         out.view(-1).copy_(torch.cat([part.reshape(-1) for part in group.meet("all_gather", x.detach().clone())]))
 
-    def reduce_scatter_tensor(self, out: torch.Tensor, x: torch.Tensor, group: Group) -> None:
+    def reduce_scatter_tensor(
+        self, out: torch.Tensor, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None
+    ) -> None:
+        assert group is not None
         size, place = out.numel(), group.place
         parts = group.meet("reduce_scatter", x.detach().clone())
         assert all(part.numel() == size * len(group.ranks) for part in parts)
-        out.view(-1).copy_(sum(part.view(-1)[place * size : (place + 1) * size] for part in parts))
+        mine = torch.stack([part.view(-1)[place * size : (place + 1) * size] for part in parts])
+        out.view(-1).copy_(self._reduced(mine, op))
+
+    def _reduced(self, parts: torch.Tensor, op: Any) -> torch.Tensor:
+        names = {self.ReduceOp.SUM: "sum", self.ReduceOp.MAX: "amax", self.ReduceOp.MIN: "amin"}
+        reduced: torch.Tensor = getattr(parts, names[op])(0)
+        return reduced
 
     def all_reduce(self, x: torch.Tensor, op: Any = torch.distributed.ReduceOp.SUM, group: Group | None = None) -> None:
         assert group is not None
         parts = torch.stack(group.meet("all_reduce", x.detach().clone()))
-        names = {self.ReduceOp.SUM: "sum", self.ReduceOp.MAX: "amax", self.ReduceOp.MIN: "amin"}
-        x.copy_(getattr(parts, names[op])(0))
+        x.copy_(self._reduced(parts, op))
 
     def all_to_all_single(
         self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,
@@ -199,22 +209,22 @@ class Threads:
             write_reference=True, seed=seed,
         )  # fmt: skip
         if key not in self.references:
-            (answer,) = run(bundle(whole), job, 1)
+            (answer,) = each_rank(bundle(whole), 1, partial(execute, job=job))
             assert isinstance(answer, RankResult), answer
             self.references[key] = job.reference
         job = replace(job, reference=self.references[key], write_reference=False)
-        answers = run(texts or bundle(plan), job, plan.decisions.mesh.device_count)
+        answers = each_rank(texts or bundle(plan), plan.decisions.mesh.device_count, partial(execute, job=job))
         return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
 
 
-def run(texts: Mapping[str, str], job: Job, world: int) -> tuple[RankResult | str, ...]:
-    """Run a bundle on `world` threads; a rank that failed answers with the error's text."""
+def each_rank(texts: Mapping[str, str], world: int, work: Callable[[ModuleType], T]) -> tuple[T | str, ...]:
+    """Return what `work` makes of a bundle's `train` module on each of `world` threads, or the error's text."""
     DISTRIBUTED.groups.clear()
 
-    def rank(number: int) -> RankResult | str:
-        _here.rank, _here.world = number, world
+    def rank(number: int) -> T | str:
+        here.rank, here.world = number, world
         try:
-            return execute(train_module, job)
+            return work(train_module)
         except Exception as problem:
             for group in DISTRIBUTED.groups.values():
                 group.barrier.abort()

@@ -9,7 +9,7 @@ from planner.collectives import COLLECTIVES
 from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
-from planner.redistribution import lower_bound_elements, plan_redistribution
+from planner.redistribution import SearchOptions, lower_bound_elements, plan_redistribution
 from tests.collectives import wire
 from tests.properties.strategies import Case, assert_holds, cases, split
 from tests.redistribution import prices
@@ -84,7 +84,9 @@ def test_the_peak_is_source_and_target(case: Case) -> None:
 def test_no_dearer_than_gathering_everything(case: Case) -> None:
     for make in prices.PRICES:
         price = make(case.mesh)
-        plan = plan_redistribution(case.source, case.target, case.shape, case.mesh, price, peak_limit=False)
+        plan = plan_redistribution(
+            case.source, case.target, case.shape, case.mesh, price, SearchOptions(peak_limit=False)
+        )
         detour = _gather_everything(case.source, case.target, case.shape, case.mesh)
         assert sum(map(price, plan.steps)) <= sum(map(price, detour)) + 1e-10
 

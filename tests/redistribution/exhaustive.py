@@ -14,7 +14,7 @@ from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError
-from planner.redistribution.path import Price
+from planner.redistribution.prices import Price
 
 Edges = dict[Layout, list[tuple[Step, float]]]
 Spot = tuple[Layout, int, bool]
@@ -22,7 +22,7 @@ Spot = tuple[Layout, int, bool]
 
 
 def all_layouts(mesh: DeviceMesh, shape: tuple[int, ...], reduces: tuple[str, ...] = ("sum",)) -> list[Layout]:
-    """Return every layout that divides the shape."""
+    """Return every layout of a tensor."""
     found = {Layout.replicated(len(shape))}
     for axis in mesh.names:
         found |= {
@@ -35,11 +35,7 @@ def all_layouts(mesh: DeviceMesh, shape: tuple[int, ...], reduces: tuple[str, ..
             for layout in found
             for reduce in ({layout.reduce} if layout.partial else reduces)
         }
-    return sorted((x for x in found if _divides(x, shape, mesh)), key=str)
-
-
-def _divides(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> bool:
-    return all(n % mesh.size_of(axes) == 0 for n, axes in zip(shape, layout.dims, strict=True))
+    return sorted(found, key=str)
 
 
 def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh: DeviceMesh) -> list[Step]:
@@ -47,7 +43,8 @@ def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh:
     names = [p for n in range(1, len(mesh.names) + 1) for p in permutations(mesh.names, n)]
     sets = [c for n in range(1, len(mesh.names) + 1) for c in combinations(mesh.names, n)]
     dims = range(len(shape))
-    tries = [("exchange", {"target": node}) for node in nodes]
+    targeted = ("exchange", "permute", "all_gather", "reduce_scatter", "all_to_all")
+    tries = [(kind, {"target": node}) for kind in targeted for node in nodes]
     tries += [(kind, {"axes": axes}) for kind in ("all_reduce", "zero") for axes in sets]
     tries += [
         (kind, {"axes": axes, "dim": dim})
@@ -67,7 +64,7 @@ def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh:
             steps.append(COLLECTIVES[kind].step(layout, shape, mesh, **arguments))  # type: ignore[arg-type]
         except LayoutError:
             continue
-    return [step for step in steps if _divides(step.target, shape, mesh)]
+    return steps
 
 
 def graph(nodes: list[Layout], shape: tuple[int, ...], mesh: DeviceMesh, price: Price) -> Edges:

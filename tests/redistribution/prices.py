@@ -3,7 +3,7 @@
 from planner.collectives import COLLECTIVES
 from planner.core.collective import Step
 from planner.core.mesh import DeviceMesh
-from planner.redistribution.path import Price
+from planner.redistribution.prices import Price
 
 
 def alpha_beta(mesh: DeviceMesh, alpha: float = 5e-6, beta: float = 1 / 100e9) -> Price:

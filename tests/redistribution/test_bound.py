@@ -4,7 +4,6 @@ import pytest
 
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
-from planner.errors import LayoutError
 from planner.redistribution import lower_bound_elements
 
 MESH = DeviceMesh.of({"a": 2, "b": 4, "one": 1})
@@ -26,9 +25,3 @@ MESH = DeviceMesh.of({"a": 2, "b": 4, "one": 1})
 )
 def test_bound(source: str, target: str, bound: int | None) -> None:
     assert lower_bound_elements(Layout.parse(source), Layout.parse(target), (8, 8), MESH) == bound
-
-
-def test_uneven_layouts_are_refused() -> None:
-    with pytest.raises(LayoutError) as caught:
-        lower_bound_elements(Layout.parse("[-]"), Layout.parse("[b]"), (6,), MESH)
-    assert caught.value.code == "layout.uneven-unsupported"

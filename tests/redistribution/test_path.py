@@ -9,8 +9,8 @@ from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError
-from planner.redistribution import plan_redistribution
-from planner.redistribution.path import Price
+from planner.redistribution import Planner, SearchOptions, plan_redistribution
+from planner.redistribution.prices import Price
 from tests.redistribution import prices
 from tests.redistribution.exhaustive import all_layouts, cheapest, graph, least_peak
 
@@ -29,7 +29,7 @@ ROWS = [
     ("[dp·tp, -, -]", "[dp, -, -]", "all_gather dim 0 over tp"),
     ("[dp, tp, -]", "[dp, -, tp]", "all_to_all dim 1→2 over tp"),
     ("[dp·tp, -, -]", "[-, dp·tp, -]", "all_to_all dim 0→1 over dp·tp"),
-    ("[dp·tp, -, -]", "[tp·dp, -, -]", "exchange over dp·tp"),
+    ("[dp·tp, -, -]", "[tp·dp, -, -]", "permute over dp·tp"),
     ("[dp, -, -]", "[tp, -, -]", "exchange over dp·tp"),
     ("[tp, -, -]", "[dp·tp, -, -]", "exchange over dp·tp"),
     ("[-, -, -]", "[dp, tp, -]", "slice dim 1 over tp, then slice dim 0 over dp"),
@@ -39,7 +39,7 @@ ROWS = [
     ("[dp, -, -] +tp", "[dp, -, -] +tp", ""),
     ("[-, dp, -] +tp", "[dp, -, -] +tp", "all_to_all dim 1→0 over dp"),
     ("[dp, -, -] max(tp)", "[dp, -, -]", "all_reduce over tp"),
-    ("[dp, -, -] max(tp)", "[dp, tp, -]", "all_reduce over tp, then slice dim 1 over tp"),
+    ("[dp, -, -] max(tp)", "[dp, tp, -]", "reduce_scatter dim 1 over tp"),
     ("[-, -, -] max(dp·tp)", "[-, -, -] max(dp)", "all_reduce over tp"),
 ]
 
@@ -89,7 +89,7 @@ def test_the_price_decides() -> None:
     """A gather over two axes is one ring where launches count and two where rounds do."""
     source, target = Layout.parse("[dp·tp, -, -]"), Layout.parse("[-, -, -]")
     one = plan_redistribution(source, target, SHAPE, MESH, prices.launches(MESH))
-    two = plan_redistribution(source, target, SHAPE, MESH, prices.alpha_beta(MESH), peak_limit=False)
+    two = plan_redistribution(source, target, SHAPE, MESH, prices.alpha_beta(MESH), SearchOptions(peak_limit=False))
     assert [s.axes for s in one.steps] == [("dp", "tp")]
     assert [s.axes for s in two.steps] == [("tp",), ("dp",)]
 
@@ -99,7 +99,7 @@ def test_the_peak_decides() -> None:
     source, target = Layout.parse("[dp, tp, -]"), Layout.parse("[-, -, -]")
     price = prices.alpha_beta(MESH)
     held = plan_redistribution(source, target, SHAPE, MESH, price)
-    free = plan_redistribution(source, target, SHAPE, MESH, price, peak_limit=False)
+    free = plan_redistribution(source, target, SHAPE, MESH, price, SearchOptions(peak_limit=False))
     room = source.local_elements(SHAPE, MESH) + target.local_elements(SHAPE, MESH)
     assert held.peak_elements <= room < free.peak_elements
     assert [s.kind for s in free.steps] == ["all_gather", "all_gather"]
@@ -131,7 +131,6 @@ def test_the_price_is_asked_once_for_equal_steps() -> None:
 @pytest.mark.parametrize(
     ("source", "target", "shape", "code"),
     [
-        ("[dp]", "[tp]", (12,), "layout.uneven-unsupported"),
         ("[dp]", "[tp]", (8, 8), "layout.rank-mismatch"),
         ("[dp]", "[x]", (8,), "mesh.axis-unknown"),
         ("[-] +x", "[-]", (8,), "mesh.axis-unknown"),
@@ -151,7 +150,7 @@ def test_refusals(source: str, target: str, shape: tuple[int, ...], code: str) -
     [
         ({"a": 2, "b": 2}, (4, 4)),
         ({"a": 2, "b": 3}, (6, 12)),
-        ({"a": 4, "b": 2}, (8, 4)),  # dim 1 can't take both axes
+        ({"a": 4, "b": 2}, (8, 4)),  # both axes make dim 1 uneven
     ],
 )
 def test_no_sequence_is_cheaper(make: Make, sizes: dict[str, int], shape: tuple[int, ...]) -> None:
@@ -160,34 +159,32 @@ def test_no_sequence_is_cheaper(make: Make, sizes: dict[str, int], shape: tuple[
     compare(mesh, shape, make, all_layouts(mesh, shape))
 
 
-@pytest.mark.parametrize(
-    "make", [prices.alpha_beta, *(pytest.param(m, marks=pytest.mark.slow) for m in prices.PRICES[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("make", prices.PRICES)
 def test_no_sequence_is_cheaper_on_three_axes(make: Make) -> None:
     mesh = DeviceMesh.of({"a": 2, "b": 2, "c": 3})
     shape = (12, 24)
-    # A slice over the axis that nobody uses can save a few elements that aren't looked for.
-    compare(mesh, shape, make, all_layouts(mesh, shape)[::25], slack=1e-4)
+    compare(mesh, shape, make, all_layouts(mesh, shape)[::25])
 
 
-def compare(mesh: DeviceMesh, shape: tuple[int, ...], make: Make, sources: list[Layout], slack: float = 0.0) -> None:
+def compare(mesh: DeviceMesh, shape: tuple[int, ...], make: Make, sources: list[Layout]) -> None:
     """Hold the plans from some layouts to all others, with and without a limit, to the least price."""
     price = make(mesh)
     nodes = all_layouts(mesh, shape)
     edges = graph(nodes, shape, mesh, price)
-    # Where links differ, pads that only save a slow message are not looked for.
-    slack = 1 / 3 if make is prices.nodes else slack
+    planner = Planner(mesh, price)
     for source in sources:
         room = {x: source.local_elements(shape, mesh) + x.local_elements(shape, mesh) for x in nodes}
         found = {limit: cheapest(edges, source, limit, 5) for limit in {*room.values(), inf}}
         for target in nodes:
-            if len(set(target.partial) - set(source.partial)) > 1:
-                continue
             best = found[room[target]].get(target)
             if best is None:
                 best = cheapest(edges, source, least_peak(edges, source, target, 5), 5)[target]
             for limited, least in ((True, best), (False, found[inf][target])):
-                plan = plan_redistribution(source, target, shape, mesh, price, peak_limit=limited)
+                plan = planner.plan(source, target, shape, SearchOptions(peak_limit=limited))
                 paid = sum(map(price, plan.steps))
+                # Where links differ, two things that save little are not looked for: an exchange to where two axes are
+                # still to be zeroed and padded, and, beyond the peak, gathering an axis that stays where it is.
+                slack = 0.0 if make is not prices.nodes else 1e-3 if limited else 0.1
                 assert paid <= least * (1 + slack) + 1e-10, str(plan)
                 assert paid >= least - 1e-10 or len(plan.steps) > 5, str(plan)

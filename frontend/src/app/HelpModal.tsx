@@ -1,6 +1,7 @@
 import { Kbd, Modal } from "@mantine/core";
 import type { Command } from "../commands/commands";
 import { keyCaps } from "../commands/keys";
+import { useReturnFocus } from "../ui/useReturnFocus";
 import classes from "./Designer.module.css";
 
 export default function HelpModal({
@@ -10,6 +11,7 @@ export default function HelpModal({
   commands: readonly Command[];
   onClose(): void;
 }) {
+  useReturnFocus();
   const withKeys = commands.filter((command) => command.keys && !/^axis-[2-9]/.test(command.id));
   return (
     <Modal opened onClose={onClose} title="Keys" closeButtonProps={{ "aria-label": "Close" }}>

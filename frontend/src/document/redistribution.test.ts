@@ -6,8 +6,10 @@ import {
   fieldAt,
   fieldsOfQuery,
   fieldsOn,
+  hasOptions,
   queryOf,
   requestOf,
+  standsStill,
 } from "./redistribution";
 
 function problem(code: string, more: Partial<Problem> = {}): Problem {
@@ -29,6 +31,14 @@ describe("the address", () => {
     const typed = { ...FIRST, source: "[dp, tp·cp] +ep", target: "P('dp', None)&x=1", cluster: "" };
     expect(fieldsOfQuery(`?${queryOf(typed)}`)).toEqual(typed);
     expect(queryOf(typed)).not.toContain("cluster");
+  });
+
+  it("says what is to be least only where it is another than time", () => {
+    const fewest = { ...FIRST, objective: "steps", exchange: "no" };
+    expect(queryOf(FIRST)).not.toMatch(/objective|exchange|to-|planner/);
+    expect([hasOptions(FIRST), hasOptions(fewest)]).toEqual([false, true]);
+    expect(fieldsOfQuery(queryOf(fewest))).toEqual(fewest);
+    expect(requestOf(fewest)).toMatchObject({ objective: "steps", exchange: false });
   });
 
   it("may leave out what is as at first", () => {
@@ -79,6 +89,16 @@ describe("a refusal", () => {
     expect(fieldAt(problem("mesh.device-count"), FIRST)).toBe("mesh");
     expect(fieldAt(problem("http.unreachable"), FIRST)).toBeNull();
   });
+});
+
+it("lasts until what is wrong is changed", () => {
+  const place = { text: FIRST.source, start: 1, stop: 3 };
+  const marked = problem("layout.syntax", { place });
+  expect(standsStill(marked, FIRST, { ...FIRST, shape: "4" })).toBe(true);
+  expect(standsStill(marked, FIRST, { ...FIRST, source: "[-, -]" })).toBe(false);
+  const plain = problem("mesh.device-count");
+  expect(standsStill(plain, FIRST, FIRST)).toBe(true);
+  expect(standsStill(plain, FIRST, { ...FIRST, cluster: "1x8-h100-sxm" })).toBe(false);
 });
 
 describe("the text around a place", () => {

@@ -78,9 +78,8 @@ def _imports(text: str) -> str:
     lines += ["from torch import nn", ""]
     if "ops." in text:
         lines.append("from parallel import operators as ops")
-    lines += [
-        f"from parallel import {module}" for module in ("indexing", "ordered", "reductions") if f"{module}." in text
-    ]
+    optional = ("indexing", "ordered", "reductions", "windows")
+    lines += [f"from parallel import {module}" for module in optional if f"{module}." in text]
     lines.append("from parallel.mesh import Mesh")
     for module in ("exchange", "parameters", "reshard", "steps", "uneven"):
         used = [name for name in _public(module) if f"{name}(" in text]

@@ -22,20 +22,8 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
         Names for values whose own does not say what they are.
     """
     chosen: dict[Key, str] = {}
-    reserved = (
-        "mesh",
-        "self",
-        "layer",
-        "F",
-        "ops",
-        "indexing",
-        "ordered",
-        "reductions",
-        "torch",
-        "nn",
-        "reshard",
-        "fan_out",
-    )
+    modules = ("F", "ops", "indexing", "ordered", "reductions", "windows", "torch", "nn")
+    reserved = ("mesh", "self", "layer", *modules, "reshard", "fan_out")
     taken: dict[str, str] = dict.fromkeys(reserved, "")
     for key in dict.fromkeys(keys):
         value, index = key

@@ -40,11 +40,12 @@ class Exchange:
         """Return this rank's shard in the target layout."""
         have, want = box(self.source, self.shape, mesh), box(self.target, self.shape, mesh)
         sends, receives = mesh.once(self, self._messages)
-        packed = [part(x, piece, have).reshape(-1)[start:stop] for piece, start, stop in filter(None, sends)]
-        counts = [_length(piece) for piece in receives]
-        flat = torch.cat(packed) if packed else x.new_empty(0)
-        received = x.new_empty(sum(counts))
-        dist.all_to_all_single(received, flat, counts, [_length(p) for p in sends], group=mesh.group(self.axes))
+        sizes, counts = [_length(piece) for piece in sends], [_length(piece) for piece in receives]
+        flat, received = x.new_empty(sum(sizes)), x.new_empty(sum(counts))
+        for message, values in zip(sends, flat.split(sizes), strict=True):
+            if message is not None:
+                _take(part(x, message[0], have), values, *message[1:])
+        dist.all_to_all_single(received, flat, counts, sizes, group=mesh.group(self.axes))
         out = x.new_empty([stop - start for start, stop in want])
         own = meet(have, want)
         if own is not None:
@@ -149,6 +150,14 @@ def _shares(owners: list[int], needy: list[int], size: int) -> list[tuple[int, i
 
 def _length(piece: Piece | None) -> int:
     return 0 if piece is None else piece[2] - piece[1]
+
+
+def _take(place: torch.Tensor, values: torch.Tensor, start: int, stop: int) -> None:
+    """Read the elements from `start` to `stop`, row-major, of a view."""
+    if (start, stop) == (0, place.numel()):
+        values.view(place.shape).copy_(place)
+    else:
+        values.copy_(place.reshape(-1)[start:stop])
 
 
 def _put(place: torch.Tensor, values: torch.Tensor, start: int, stop: int) -> None:

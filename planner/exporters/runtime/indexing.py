@@ -40,3 +40,38 @@ def _held(
     # A rank without elements picks one of padding, so that its gradient is there and empty.
     rows = x if x.shape[dim] else F.pad(x, (0, 0) * (x.dim() - 1 - dim) + (0, 1))
     return outside, rows, place.masked_fill(outside, 0)
+
+
+def gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Return the elements of each row that an index of all dims names; zeros for those that x does not hold."""
+    outside, rows, place = _held(x, dim, index, first)
+    return rows.gather(dim, place).masked_fill(outside, 0)
+
+
+def index_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Return x plus the slices whose place in the dim it holds."""
+    outside, rows, place = _held(x, dim, index, first)
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    added = rows.index_add(dim, place, source.masked_fill(outside.view(shape), 0))
+    return added.narrow(dim, 0, x.shape[dim])
+
+
+def scatter_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Return x plus the elements whose place it holds."""
+    outside, rows, place = _held(x, dim, index, first)
+    return rows.scatter_add(dim, place, source.masked_fill(outside, 0)).narrow(dim, 0, x.shape[dim])
+
+
+def scatter(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, first: int) -> torch.Tensor:
+    """Return x with the elements written over it whose place it holds."""
+    outside, _, place = _held(x, dim, index, first)
+    # What lies elsewhere is written into a place of its own behind, which is cut off.
+    rows = F.pad(x, (0, 0) * (x.dim() - 1 - dim) + (0, 1))
+    written = rows.scatter(dim, place.masked_fill(outside, x.shape[dim]), source)
+    return written.narrow(dim, 0, x.shape[dim])
+
+
+def one_hot(tokens: torch.Tensor, *, classes: int, first: int) -> torch.Tensor:
+    """Return the columns from `first` on of what has 1 at the place that each index names, and 0 elsewhere."""
+    return (tokens.unsqueeze(-1) - first == torch.arange(classes, device=tokens.device)).long()

@@ -47,12 +47,12 @@ class Mesh:
 
     def size(self, *axes: str) -> int:
         """Return the number of ranks along several axes."""
-        return prod(self.sizes[axis] for axis in axes)
+        return prod([self.sizes[axis] for axis in axes])
 
     def coordinate(self, axis: str, rank: int | None = None) -> int:
         """Return the coordinate of this rank, or of another, along one axis."""
         names = list(self.sizes)
-        stride = prod(self.sizes[name] for name in names[names.index(axis) + 1 :])
+        stride = prod([self.sizes[name] for name in names[names.index(axis) + 1 :]])
         return (self.rank if rank is None else rank) // stride % self.sizes[axis]
 
     def index(self, *axes: str, rank: int | None = None) -> int:

@@ -186,8 +186,8 @@ def _by_place(parts: torch.Tensor, mesh: Mesh, axes: Axes) -> torch.Tensor:
 
 
 def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
-    """Return the mean of which this is the sum, in its element type; gloo has no reduction of this name."""
-    return total / count if total.is_floating_point() else total.div(count, rounding_mode="floor")
+    """Turn a sum into its mean, in its element type; gloo has no reduction of this name."""
+    return total.div_(count) if total.is_floating_point() else total.div_(count, rounding_mode="floor")
 
 
 def logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from .clip import clip_gradients
 from .data import local_batch, synthetic_batch
 from .gradients import finish_gradients
 from .mesh import Mesh
@@ -76,9 +77,22 @@ def loss_of_step(
 
 
 def training(
-    model: nn.Module, settings: Settings, mesh: Mesh, *, steps: int, rate: float, seed: int
+    model: nn.Module,
+    settings: Settings,
+    mesh: Mesh,
+    *,
+    steps: int,
+    rate: float,
+    seed: int,
+    clip: float | None = None,
 ) -> Iterator[torch.Tensor]:
-    """Yield the loss of each optimizer step on synthetic data."""
+    """Yield the loss of each optimizer step on synthetic data.
+
+    Parameters
+    ----------
+    clip
+        Largest norm of all gradients together; longer ones are scaled down.
+    """
     optimizer = MasterAdamW(model, mesh, rate=rate)
     for step in range(steps):
         batch = synthetic_batch(
@@ -86,6 +100,8 @@ def training(
         )
         mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
+        if clip is not None:
+            clip_gradients(model, mesh, clip)
         optimizer.step()
         yield loss
 
@@ -106,6 +122,7 @@ def main(build: Build, settings: Settings) -> None:
     parser = argparse.ArgumentParser(description="Train the model on synthetic data.")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--clip", type=float, default=None, help="largest norm of the gradients")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default=settings.dtype, choices=["float64", "float32", "bfloat16"])
     arguments = parser.parse_args()
@@ -113,7 +130,9 @@ def main(build: Build, settings: Settings) -> None:
     try:
         model = build(mesh).to(getattr(torch, arguments.dtype))
         initialise(model, mesh, seed=arguments.seed)
-        losses = training(model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed)
+        losses = training(
+            model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed, clip=arguments.clip
+        )
         for step, loss in enumerate(losses):
             if mesh.rank == 0:
                 print(f"step {step} loss {loss.item():.12g}", flush=True)

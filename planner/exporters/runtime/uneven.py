@@ -42,29 +42,31 @@ class ReduceParts:
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return this rank's part of the result."""
         members = sorted(mesh.ranks(self.axes))
-        have = box(self.source, self.shape, mesh)
-        parts = [part(x, box(self.target, self.shape, mesh, rank), have).reshape(-1) for rank in members]
         place = members.index(mesh.rank)
-        own = parts[place]
-        parts[place] = x.new_empty(0)
-        counts = [own.numel() if rank != mesh.rank else 0 for rank in members]
-        received = x.new_empty(sum(counts))
-        dist.all_to_all_single(
-            received, torch.cat(parts), counts, [p.numel() for p in parts], group=mesh.group(self.axes)
-        )
+        have = box(self.source, self.shape, mesh)
+        parts = [part(x, box(self.target, self.shape, mesh, rank), have) for rank in members]
+        own = parts[place].reshape(-1)
+        sizes = [p.numel() if i != place else 0 for i, p in enumerate(parts)]
+        counts = [own.numel() if i != place else 0 for i in range(len(parts))]
+        flat, received = x.new_empty(sum(sizes)), x.new_empty(sum(counts))
+        for piece, values, size in zip(parts, flat.split(sizes), sizes, strict=True):
+            if size:
+                values.view(piece.shape).copy_(piece)
+        dist.all_to_all_single(received, flat, counts, sizes, group=mesh.group(self.axes))
         summands = list(received.split(counts))
         summands[place] = own
         total = self._reduced(summands).to(x.dtype)
         return logged(mesh, "reduce_scatter", self.axes, x, total.view(local_shape(self.target, self.shape, mesh)))
 
     def _reduced(self, parts: list[torch.Tensor]) -> torch.Tensor:
-        if self.op in ("max", "min"):
-            stacked = torch.stack(parts)
-            return stacked.amax(0) if self.op == "max" else stacked.amin(0)
-        total = parts[0].to(torch.float32 if parts[0].dtype in _SHORT else parts[0].dtype, copy=True)
-        for summand in parts[1:]:
-            total += summand
-        return total if self.op == "sum" else mean_of(total, len(parts))
+        adds = self.op in ("sum", "mean")
+        total = parts[0].to(torch.float32 if adds and parts[0].dtype in _SHORT else parts[0].dtype, copy=True)
+        for part_of_it in parts[1:]:
+            if adds:
+                total += part_of_it
+            else:
+                (torch.maximum if self.op == "max" else torch.minimum)(total, part_of_it, out=total)
+        return mean_of(total, len(parts)) if self.op == "mean" else total
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@ import { Modal } from "@mantine/core";
 import type { RedistributionAnswer } from "../../api/types";
 import type { Fields } from "../../document/redistribution";
 import { follow, redistributionPath } from "../../ui/route";
+import { useReturnFocus } from "../../ui/useReturnFocus";
 import classes from "./Redistribution.module.css";
 import { RedistributionTool } from "./RedistributionTool";
 import { useRedistribution } from "./useRedistribution";
@@ -19,6 +20,7 @@ export default function RedistributionModal({
   onClose(): void;
 }) {
   const form = useRedistribution(first, load);
+  useReturnFocus();
   return (
     <Modal
       opened

@@ -8,6 +8,7 @@ import { useColours, usePlan } from "../../ui/PlanContext";
 import { ScrollRegion } from "../../ui/ScrollRegion";
 import { Loading, ProblemNote } from "../../ui/states";
 import { useResource } from "../../ui/useResource";
+import { useReturnFocus } from "../../ui/useReturnFocus";
 import { Ranks, RankTable } from "./Ranks";
 import classes from "./Redistribution.module.css";
 
@@ -15,6 +16,7 @@ import classes from "./Redistribution.module.css";
 export default function SliceModal({ of, onClose }: { of: SliceSource; onClose(): void }) {
   const { id, version } = usePlan((state) => state.plan);
   const colours = useColours();
+  useReturnFocus();
   const [view, setView] = useState("picture");
   const found = useResource(`${id}@${version}/${of.node}/${of.slot}`, () =>
     api.slices(id, of.node, of.slot),

@@ -1,0 +1,46 @@
+"""The norm of all gradients together, and scaling them down to a bound.
+
+A gradient that several ranks hold alike counts once: each rank adds its share of the squares, and the ranks are summed.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .gradients import own_gradients
+from .layout import dims
+from .mesh import Mesh
+from .parameters import specs_of
+from .steps import AllReduce
+
+
+@torch.no_grad()
+def gradient_norm(model: nn.Module, mesh: Mesh) -> torch.Tensor:
+    """Return the square root of the sum of the squares of all gradients, the same on every rank."""
+    squares = torch.zeros((), dtype=torch.float64, device=mesh.device)
+    for gradient, layout in _gradients(model):
+        sharded = mesh.size(*(axis for axes in dims(layout) for axis in axes))
+        squares += gradient.square().sum(dtype=torch.float64) * (sharded / mesh.size(*mesh.sizes))
+    several = tuple(axis for axis, size in mesh.sizes.items() if size > 1)
+    return (AllReduce(axes=several)(squares, mesh) if several else squares).sqrt()
+
+
+@torch.no_grad()
+def clip_gradients(model: nn.Module, mesh: Mesh, bound: float) -> torch.Tensor:
+    """Scale all gradients so that their norm is at most `bound`, and return the norm that they had."""
+    norm = gradient_norm(model, mesh)
+    scale = (bound / norm).clamp(max=1.0)
+    for gradient, _ in _gradients(model):
+        gradient.mul_(scale.to(gradient.dtype))
+    return norm
+
+
+def _gradients(model: nn.Module) -> list[tuple[torch.Tensor, str]]:
+    """Return every gradient with its layout."""
+    own, specs = own_gradients(model), specs_of(model)
+    found = [
+        (own[name].total, own[name].layout) if name in own else (parameter.grad, specs[name][1])
+        for name, parameter in model.named_parameters()
+    ]
+    return [(gradient, layout) for gradient, layout in found if gradient is not None]
