@@ -26,6 +26,7 @@ from .loss import (
     TOKEN_LOSS,
 )  # fmt: skip
 from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
+from .mean_loss import MEAN_LOSSES
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .pooling import POOLS
@@ -52,7 +53,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             *ATTENTIONS.values(), ATTENTION_SCORES, HIDE_FUTURE, ATTEND, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
-            COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,
+            COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS, *MEAN_LOSSES,
             *CONSTANTS, *INDEXED, *JOINS, *PRODUCTS, *RUNNING, *TOPS, *REDUCTIONS, *SELECTIONS, *VIEWS,
         ),
         key=lambda definition: definition.name,

@@ -134,6 +134,10 @@ WITHOUT: dict[str, str] = {
     "prefix_sum": "a part of cumsum",
     "attend": "a part of attention",
     "attention_scores": "a part of attention",
+    **dict.fromkeys(
+        ("bce_with_logits", "huber_loss", "kl_div", "l1_loss", "mse_loss", "smooth_l1_loss"),
+        "an elementwise one, sum and quotient by a global count",
+    ),
     "borders": "slices and concat",
     "count_targets": "comparison, sum and cast",
     "count_ties": "a part of amax",

@@ -48,9 +48,19 @@ def kept(name: str, dtype: str) -> tuple[set[str], int]:
     return found, sum(size for key, size in others.items() if key not in names)
 
 
-FUSED = {"attention-wide", "full_attention-bias", "full_attention-mask", "rms_norm"}
-"""On a GPU one kernel, which keeps less than the CPU's pieces that run here."""
-CASTS = {"l2_scale", "mean_square", "moments", "rms_scale", "rotary"}
+FUSED = {"attention-wide", "full_attention-bias", "full_attention-mask", "rms_norm", "token_loss-smooth"}
+"""On a GPU one kernel, which keeps less than the CPU's pieces that run here; with smoothing, a mask of tokens."""
+CASTS = {
+    "bce_with_logits",
+    "huber_loss",
+    "l2_scale",
+    "mean_square",
+    "moments",
+    "mse_loss",
+    "rms_scale",
+    "rotary",
+    "smooth_l1_loss",
+}
 """They work in another type than bf16 operands have (or bring), and keep a copy in that type in the operand's place."""
 OWN_INDICES = {"block_topk", "merge_topk"}
 """They keep other indices than their results, of the same size."""
