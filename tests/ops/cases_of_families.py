@@ -11,7 +11,18 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    families = (_elementwise, _softmax, _norms, _products, _convolutions, _pools, _attentions, _losses)
+    families = (
+        _elementwise,
+        _softmax,
+        _norms,
+        _products,
+        _convolutions,
+        _pools,
+        _attentions,
+        _losses,
+        _experts,
+        _others,
+    )
     return {name: one for family in families for name, one in family(node, meta).items()}
 
 
@@ -177,4 +188,25 @@ def _losses(node: Make, meta: Meta) -> dict[str, Node]:
         "cross_entropy-smooth": node("cross_entropy", logits, labels, **smooth),
         "token_loss-smooth": node("token_loss", logits, labels, **smooth),
         "pick_target-smooth": node("pick_target", logits, labels, **smooth),
+    }
+
+
+def _experts(node: Make, meta: Meta) -> dict[str, Node]:
+    slots, tokens = meta(2, 4, 4, 2), meta(2, 4, 6)
+    return {
+        "route": node("route", meta(4, 6, 4), count=2, capacity=2, normalized=True),
+        "route-plain": node("route", meta(4, 6, 4), count=1, capacity=3, normalized=False),
+        "dispatch": node("dispatch", slots, tokens),
+        "collect": node("collect", slots, meta(4, 2, 2, 6)),
+    }
+
+
+def _others(node: Make, meta: Meta) -> dict[str, Node]:
+    steps, square = meta(4, 3, 4), meta(4, 4)
+    call = {"target": "aten.linalg_matrix_exp.default", "arguments": "x0", "results": "compute[4, 4]"}
+    return {
+        "lstm": node("lstm", steps, meta(8, 4), meta(8, 2), meta(8), meta(8)),
+        "gru": node("gru", steps, meta(6, 4), meta(6, 2), meta(6), meta(6)),
+        "rnn": node("rnn", steps, meta(2, 4), meta(2, 2)),
+        "unknown": node("unknown", square, **call),
     }

@@ -18,6 +18,59 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
 
 
+def route(probabilities: torch.Tensor, *, count: int, capacity: int, normalized: bool) -> torch.Tensor:
+    """Return the weights of tokens in slots, [batch, seq, experts, capacity].
+
+    Each token goes to its `count` best experts, first choices before second ones, in order of position; an expert has
+    `capacity` slots a sequence, and what comes later is dropped. Weights are the probabilities, or their shares.
+    """
+    weights, chosen = probabilities.topk(count, dim=-1)
+    if normalized:
+        weights = weights / weights.sum(-1, keepdim=True)
+    # In the order in which slots are given out: [batch, count · seq, experts].
+    queue = F.one_hot(chosen, probabilities.shape[-1]).transpose(1, 2).flatten(1, 2)
+    before = (queue.cumsum(1) - queue).unflatten(1, (count, probabilities.shape[1])).transpose(1, 2)
+    slot = before.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+    slots = probabilities.shape[-1] * capacity
+    place = torch.where(slot < capacity, chosen * capacity + slot, slots)
+    # The last place is for what is dropped.
+    taken = weights.new_zeros(*weights.shape[:2], slots + 1).scatter_add(-1, place, weights)
+    return taken[..., :-1].unflatten(-1, (probabilities.shape[-1], capacity))
+
+
+def dispatch(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Copy tokens, [batch, seq, k], to the slots in which they have a weight: [experts, batch, slots, k]."""
+    taken = (weights != 0).to(x.dtype).flatten(2)
+    return torch.bmm(taken.transpose(1, 2), x).unflatten(1, weights.shape[2:]).transpose(0, 1)
+
+
+def collect(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Add up what is in the slots of each token by its weights: [batch, seq, n]."""
+    return torch.bmm(weights.flatten(2), x.transpose(0, 1).flatten(1, 2))
+
+
+def recurrent(
+    kind: str,
+    x: torch.Tensor,
+    weight_input: torch.Tensor,
+    weight_state: torch.Tensor,
+    bias_input: torch.Tensor | None = None,
+    bias_state: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the states of one recurrent layer, `lstm`, `gru` or `rnn`, after every step, from zero."""
+    if not x.numel():
+        used = x.sum() + weight_input.sum() + weight_state.sum()
+        used = used if bias_input is None or bias_state is None else used + bias_input.sum() + bias_state.sum()
+        return (used * 0).expand(*x.shape[:2], weight_state.shape[1])
+    zero = x.new_zeros(1, x.shape[0], weight_state.shape[1])
+    weights = [weight_input, weight_state]
+    weights += [] if bias_input is None or bias_state is None else [bias_input, bias_state]
+    run: Callable[..., tuple[torch.Tensor, ...]] = getattr(torch, "rnn_tanh" if kind == "rnn" else kind)
+    states = (zero, zero) if kind == "lstm" else zero
+    # One layer without dropout, in one direction, batch first.
+    return run(x, states, weights, len(weights) == 4, 1, 0.0, False, False, True)[0]
+
+
 def expert_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Multiply the tokens of each expert, [experts, …, k], with its matrix, [experts, n, k]."""
     rows = x.flatten(1, -2)
