@@ -192,7 +192,9 @@ def test_staging_is_what_steps_make_beside_their_result(ran: Ran) -> None:
             once_more = result if step.kind == "exchange" else 0
             assert answer.room[0] <= result + said + once_more + 256, (case.lines, rank)
             busiest = max(busiest, answer.room[0] / max(result + said, 1))
-        assert busiest > 0.5 or COLLECTIVES[step.kind].local or step.group_size == 1, (case.lines, busiest)
+        # Parts of a dim over an axis of size 1 lie in place, which planned layouts do not have.
+        if not COLLECTIVES[step.kind].local and "one" not in case.mesh.names:
+            assert busiest > 0.5, (case.lines, busiest)
 
 
 @pytest.mark.slow
