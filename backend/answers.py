@@ -8,19 +8,21 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
 from planner.collectives import COLLECTIVES
+from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
 from planner.core.collective import Redistribution, Step
+from planner.core.crossing import Crossing, Leg
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.report import Report
 from planner.core.tensor import DTYPE_BYTES
-from planner.cost import step_seconds
-from planner.drawing import step_reason
+from planner.cost import leg_seconds, step_seconds
+from planner.drawing import leg_reason, step_reason
 from planner.importers import load_zoo, zoo_names
-from planner.redistribution import lower_bound_elements
-from planner.simulate import arrivals, slice_map
+from planner.redistribution import crossing_bound, lower_bound_elements
+from planner.simulate import arrivals, leg_arrivals, slice_map
 
 from .evaluation import Evaluated
 from .schemas import (
@@ -165,7 +167,43 @@ def redistribution_answer(
         cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps),
+        seconds=sum(step.seconds for step in steps), gap=found.gap,
+    )  # fmt: skip
+
+
+def crossing_answer(
+    found: Crossing, operators: tuple[str, ...], dtype: str, machines: ClusterSpec
+) -> RedistributionAnswer:
+    """Return a crossing with what each leg moves and takes, and who holds what after it.
+
+    Parameters
+    ----------
+    operators
+        What MindSpore would run, by its planner.
+    """
+    size = DTYPE_BYTES[dtype]
+    source, target = found.source, found.target
+    bound = crossing_bound(source, target)
+    steps = [_leg(leg, size, machines) for leg in found.legs]
+    places = (source, *(leg.target for leg in found.legs))
+    return RedistributionAnswer(
+        mesh=list(source.mesh.axes), operators=list(operators), source=str(source.layout), target=str(target.layout),
+        shape=list(source.shape), dtype=dtype, cluster=machines.name, steps=steps,
+        slices=[slices_answer(held.layout, held.shape, held.mesh) for held in places],
+        received_bytes=sum(step.received_bytes for step in steps),
+        bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
+        seconds=sum(step.seconds for step in steps), gap=None,
+    )  # fmt: skip
+
+
+def _leg(leg: Leg, size: int, machines: ClusterSpec) -> RedistributionStep:
+    mesh, step = leg.source.mesh, leg.step
+    return RedistributionStep(
+        kind=leg.kind, axes=list(leg.axes), dim=step.dim if step else -1, to_dim=step.to_dim if step else -1,
+        group_size=mesh.size_of(leg.axes), source=str(leg.source.layout), target=str(leg.target.layout),
+        source_shape=list(leg.source.local_shape(0)), target_shape=list(leg.target.local_shape(0)),
+        received_bytes=leg_received(leg) * size, seconds=leg_seconds(leg, size, machines), why=leg_reason(leg),
+        arrives=[[list(box) for box in boxes] for boxes in leg_arrivals(leg)],
     )  # fmt: skip
 
 

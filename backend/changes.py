@@ -45,8 +45,10 @@ def _apply(plan: Plan, change: Change) -> Plan:
             return plan.release(target, factor)
         case FactorChange(target=target, factor=factor, axes=axes):
             return plan.shard(target, {factor: tuple(axes or ())})
-        case KeepChange():
-            return plan.keep(change.target, change.axis, change.carriers)
+        case KeepChange(target=target, axis=axis, carriers=None):
+            return plan.unkeep(target, axis)
+        case KeepChange(target=target, axis=axis, carriers=carriers):
+            return plan.keep(target, axis, carriers or ())
         case ParameterChange():
             return plan.store(
                 change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
@@ -86,6 +88,8 @@ def _label(change: Change) -> str:
         case FactorChange():
             where = f"over {'·'.join(change.axes)}" if change.axes else "whole"
             return f"{change.target} {change.factor} {where}"
+        case KeepChange(carriers=None):
+            return f"finish {change.target} over {change.axis}"
         case KeepChange():
             return f"keep {change.target} partial over {change.axis}"
         case ParameterChange():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from planner.core.crossing import Holding
 from planner.core.json_text import JsonBounds
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError, PlannerError
+from planner.redistribution import meet
 
 MAX_BODY = 2 << 20
 MAX_CONFIG = 1 << 20
@@ -15,6 +17,8 @@ MAX_MOVED_AXES = 5
 MAX_DEVICES = 1 << 17
 MAX_DIMS = 8
 MAX_SIZE = 1 << 48
+# Between two meshes, who holds what is compared rank by rank.
+MAX_CROSSED = 1 << 10
 JSON = JsonBounds(error=PlannerError, prefix="http", max_bytes=MAX_BODY, max_depth=32)
 
 
@@ -72,3 +76,25 @@ def check_moved(source: Layout, target: Layout, mesh: DeviceMesh) -> None:
             "Use fewer, or call planner from Python.",
             subject=", ".join(moved),
         )
+
+
+def check_crossed(source: Holding, target: Holding) -> None:
+    """Refuse a redistribution between meshes or shapes that would take too long to plan.
+
+    Raises
+    ------
+    LayoutError
+        `http.mesh-too-large`, `http.axes-too-many`.
+    """
+    for end in (source, target):
+        if end.mesh.device_count > MAX_CROSSED:
+            raise LayoutError(
+                "http.mesh-too-large",
+                f"The mesh has {end.mesh.device_count:,} ranks; between meshes and through reshapes the server takes "
+                f"at most {MAX_CROSSED:,}.",
+                "Use fewer, or call planner from Python.",
+                subject="mesh",
+            )
+    met = meet(source, target)
+    if met is not None:
+        check_moved(met.source.layout, met.target.layout, met.source.mesh)

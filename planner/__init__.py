@@ -12,13 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .compose import bundle, evaluate, export, load_model, open_plan, redistribute, save_plan, train
+    from .compose import bundle, cross, evaluate, export, load_model, open_plan, redistribute, save_plan, train
     from .errors import PlannerError
     from .plan import Plan
     from .proof import prove
 
 __all__ = [
-    "Plan", "PlannerError", "bundle", "evaluate", "export", "load_model", "open_plan", "prove", "redistribute",
+    "Plan", "PlannerError", "bundle", "cross", "evaluate", "export", "load_model", "open_plan", "prove", "redistribute",
     "save_plan", "train",
 ]  # fmt: skip
 

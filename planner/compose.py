@@ -21,9 +21,11 @@ from pathlib import Path
 
 from .assign import assign, choices, covers
 from .autodiff import differentiate
+from .collectives import COLLECTIVES
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
 from .core.collective import Redistribution, Step
+from .core.crossing import Crossing, Holding
 from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
@@ -32,7 +34,7 @@ from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
-from .cost import least_exchange_seconds, least_seconds, node_seconds, step_seconds
+from .cost import least_exchange_seconds, least_seconds, leg_seconds, node_seconds, step_seconds
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
@@ -45,14 +47,17 @@ from .hardware import precision as precision_named
 from .importers import load_model, load_source
 from .importers import shrunk as shrunk_graph
 from .plan import Plan
-from .redistribution import DEFAULT_OPTIONS, Floor, Planner, SearchOptions, distribute
-from .surfaces import read_layout
+from .redistribution import DEFAULT_OPTIONS, Floor, Planner, SearchOptions, distribute, plan_crossing, plan_mindspore
+from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "bundle", "choices_at", "evaluate", "export", "load_model", "load_source", "moved", "open_plan",
-    "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
+    "PLANNERS", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
+    "open_plan", "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
 ]  # fmt: skip
+
+PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
+"""Who plans a crossing."""
 
 
 def train(plan: Plan) -> TrainingGraph:
@@ -177,9 +182,54 @@ def redistribute(
     mesh = DeviceMesh.parse(mesh) if isinstance(mesh, str) else mesh
     name = cluster or cluster_name(mesh.device_count)
     layouts = [read_layout(layout, mesh, shape) if isinstance(layout, str) else layout for layout in (source, target)]
+    return _plan_edge(layouts[0], layouts[1], shape, _element_bytes(dtype), mesh, name, options)
+
+
+def cross(
+    source: Holding, target: Holding, *, dtype: str = "bfloat16", cluster: str | None = None, planner: str = "cheapest"
+) -> Crossing:
+    """Return the way from one holding to another: to another mesh of the same ranks, through a reshape, or both.
+
+    Parameters
+    ----------
+    source, target
+        Mesh, shape and layout before and after; the ranks and the number of elements are the same.
+    planner
+        `cheapest`; or, to compare with it, what MindSpore does: `mindspore`, `mindspore-alltoall` with its all-to-all.
+
+    Raises
+    ------
+    PlannerError
+        `redistribution.planner-unknown`; `mesh.matrix-ranks`, `reshape.elements`; in MindSpore's mode
+        `mindspore.no-divisor-chain`, and `surface.partial-inexpressible` or `mindspore.map-divides` for what it lacks.
+    """
+    size = _element_bytes(dtype)
+    if planner not in PLANNERS:
+        raise PlannerError(
+            "redistribution.planner-unknown", f"There is no planner {planner!r}.", f"Use {', '.join(PLANNERS)}."
+        )
+    if planner != "cheapest":
+        for end in (source, target):
+            DeviceLayout.of(end.layout, end.shape, end.mesh)
+        found = plan_mindspore(source, target, all_to_all=planner == "mindspore-alltoall")
+        if dtype == "bool" and any(leg.step and not COLLECTIVES[leg.kind].local for leg in found.legs):
+            raise PlannerError(
+                "mindspore.bool", "MindSpore's communication operators take no bool.", "Cast to int32 first."
+            )
+        return found
+    name = cluster or cluster_name(source.mesh.device_count)
+    machines = cluster_named(name)
+
+    def plan(before: Layout, after: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Redistribution:
+        return _plan_edge(before, after, shape, size, mesh, name)
+
+    return plan_crossing(source, target, plan, lambda leg: leg_seconds(leg, size, machines))
+
+
+def _element_bytes(dtype: str) -> int:
     if dtype not in DTYPE_BYTES:
         raise PlannerError("tensor.dtype-unknown", f"{dtype!r} is no element type.", f"Use {', '.join(DTYPE_BYTES)}.")
-    return _plan_edge(layouts[0], layouts[1], shape, DTYPE_BYTES[dtype], mesh, name, options)
+    return DTYPE_BYTES[dtype]
 
 
 @lru_cache(maxsize=65536)

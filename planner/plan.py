@@ -172,6 +172,11 @@ class Plan:
         kept = KeepDecision(target=target, axis=axis, carriers=tuple(carriers))
         return self._with(kept=(*self.decisions.kept, kept))
 
+    def unkeep(self, target: str, axis: str) -> Plan:
+        """Forget the decisions to keep results of `target` Partial over `axis`: they are combined again."""
+        left = tuple(k for k in self.decisions.kept if (k.target, k.axis) != (target, axis))
+        return self._with(kept=left)
+
     def store(
         self, target: str, *, of: str = "storage", axes: Iterable[str] = (), layout: Layout | str | None = None,
         regather: bool = False, deferred: bool = False,

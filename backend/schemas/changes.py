@@ -19,12 +19,12 @@ class FactorChange(Closed):
 
 
 class KeepChange(Closed):
-    """Keep results Partial over an axis; `carriers` are operand positions, one a term."""
+    """Keep results Partial over an axis; `carriers` are operand positions, one a term; null forgets the decision."""
 
     type: Literal["keep"]
     target: Target
     axis: Word
-    carriers: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)]
+    carriers: Annotated[list[Annotated[int, Field(ge=0, le=1000)]], Field(max_length=16)] | None
 
 
 class ParameterChange(Closed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -85,6 +85,16 @@ class ProofRequest(Closed):
     ranks: Annotated[int, Field(ge=1, le=8)] = 8
 
 
+AnyMesh = Annotated[
+    Annotated[MeshAxes, Tag("axes")] | Annotated[TypedText, Tag("text")], Discriminator(_text_or("axes"))
+]
+AnyShape = Annotated[
+    Annotated[list[Annotated[int, Field(ge=1, le=MAX_SIZE)]], Field(max_length=MAX_DIMS), Tag("sizes")]
+    | Annotated[TypedText, Tag("text")],
+    Discriminator(_text_or("sizes")),
+]
+
+
 class RedistributionRequest(Closed):
     """A tensor and the layouts between which it is moved.
 
@@ -92,19 +102,26 @@ class RedistributionRequest(Closed):
     ----------
     mesh, shape
         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+    to_mesh, to_shape
+        Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+    planner
+        `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
     cluster
         By default one of as many H100 as the mesh has ranks.
+    objective
+        What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+    exchange
+        Whether the direct exchange may be used.
     """
 
     source: TypedText
     target: TypedText
-    mesh: Annotated[
-        Annotated[MeshAxes, Tag("axes")] | Annotated[TypedText, Tag("text")], Discriminator(_text_or("axes"))
-    ]
-    shape: Annotated[
-        Annotated[list[Annotated[int, Field(ge=1, le=MAX_SIZE)]], Field(max_length=MAX_DIMS), Tag("sizes")]
-        | Annotated[TypedText, Tag("text")],
-        Discriminator(_text_or("sizes")),
-    ]
+    mesh: AnyMesh
+    shape: AnyShape
+    to_mesh: AnyMesh | None = None
+    to_shape: AnyShape | None = None
+    planner: Literal["cheapest", "mindspore", "mindspore-alltoall"] = "cheapest"
     dtype: Word = "bfloat16"
     cluster: Word | None = None
+    objective: Literal["time", "bytes", "peak", "steps"] = "time"
+    exchange: bool = True

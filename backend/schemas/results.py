@@ -54,6 +54,9 @@ class RedistributionStep(BaseModel):
 
     Parameters
     ----------
+    kind
+        Of the registry's collectives; where the mesh or the shape changes on the way also `view`, which moves nothing,
+        and `handover`, the direct exchange among all ranks.
     why
         What it does for the ranks.
     arrives
@@ -110,11 +113,17 @@ class RedistributionAnswer(BaseModel):
     ----------
     mesh
         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+    operators
+        What MindSpore would run, where its planner was asked for.
     slices
-        What the ranks hold at the start and after every step.
+        What the ranks hold at the start and after every step, with the mesh and the shape there.
+    gap
+        By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+        is not known.
     """
 
     mesh: list[tuple[str, int]]
+    operators: list[str] = []
     source: str
     target: str
     shape: list[int]
@@ -126,3 +135,4 @@ class RedistributionAnswer(BaseModel):
     bound_bytes: float | None
     peak_bytes: float
     seconds: float
+    gap: float | None

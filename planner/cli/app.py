@@ -153,14 +153,33 @@ def redistribute(
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="What it runs on. [default: nodes of 8 H100]")
     ] = None,
+    to_mesh: Annotated[
+        str | None, typer.Option(metavar="AXES", help="Another mesh of the same ranks, which the second layout is on.")
+    ] = None,
+    to_shape: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="Another shape of the tensor, which the second layout is of.")
+    ] = None,
+    planner: Annotated[
+        str, typer.Option(metavar="NAME", help="cheapest; mindspore or mindspore-alltoall, to compare with it.")
+    ] = "cheapest",
     steps: Annotated[bool, typer.Option("--steps", help="Draw what the ranks hold after every step.")] = False,
     as_json: Json = False,
 ) -> None:
     """Find the cheapest collectives from one layout to another, and draw which rank holds what."""
     from . import syntax
-    from .redistribution import answer, answer_json, answer_text
 
     before, after = syntax.two_layouts(layouts or (), source, target)
+    if to_mesh or to_shape or planner != "cheapest":
+        from .crossing import crossing_answer, crossing_json, crossing_text
+
+        crossed = crossing_answer(
+            before, after, mesh=mesh, to_mesh=to_mesh, shape=shape, to_shape=to_shape, dtype=dtype, cluster=cluster,
+            planner=planner,
+        )  # fmt: skip
+        show_json(crossing_json(crossed)) if as_json else show(crossing_text(crossed, each=steps))
+        return
+    from .redistribution import answer, answer_json, answer_text
+
     found = answer(before, after, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
     if as_json:
         show_json(answer_json(found))

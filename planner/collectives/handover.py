@@ -18,6 +18,7 @@ the least total distance between ranks.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -25,9 +26,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..core.crossing import Holding
+from ..core.crossing import VIEW, Holding, Leg
 from ..core.slices import Ranges
 from ..errors import LayoutError
+from . import COLLECTIVES
 from .boxes import Demand
 from .definition import World
 
@@ -105,6 +107,10 @@ class Parts:
         """Return the elements of a part, span by span."""
         return tuple(sets[i] for sets, i in zip(self.sets, self.chosen[part], strict=True))
 
+    def elements(self, part: int) -> int:
+        """Return the number of elements of a part."""
+        return prod(runs.count for runs in self.runs(part))
+
 
 def handover_demand(source: Holding, target: Holding) -> Demand:
     """Return what the busiest rank of a handover moves.
@@ -117,16 +123,22 @@ def handover_demand(source: Holding, target: Holding) -> Demand:
     """
     shared, before, after = _overlaps(source, target)
     kept = shared[before.of_rank, after.of_rank]
-    wanted = np.array([prod(runs.count for runs in after.runs(j)) for j in range(len(after.members))])[after.of_rank]
+    wanted = np.array([after.elements(j) for j in range(len(after.members))], np.int64)[after.of_rank]
     owners, lacking = _counts(before, after)
     sent = (shared * lacking / owners[:, None]).sum(axis=1)
-    peers: list[set[tuple[str, int, int]]] = [set() for _ in before.of_rank]
-    for message in handover_messages(source, target):
-        peers[message.sender].add(("to", message.receiver, 0))
-        # What several owners send of one part travels at the same time and counts once.
-        peers[message.receiver].add(("from", message.source, message.target))
-    rounds = max(max(sum(1 for p in seen if p[0] == way) for way in ("to", "from")) for seen in peers)
+    messages = handover_messages(source, target)
+    # What several owners send of one part travels at the same time and counts once.
+    received = Counter(receiver for receiver, *_ in {(m.receiver, m.source, m.target) for m in messages})
+    addressed = Counter(sender for sender, _ in {(m.sender, m.receiver) for m in messages})
+    rounds = max((*received.values(), *addressed.values()), default=0)
     return Demand(received=int((wanted - kept).max()), sent=float(sent.max()), pieces=rounds)
+
+
+def leg_received(leg: Leg) -> float:
+    """Return the elements that the busiest rank receives in a leg of a crossing."""
+    if leg.step is not None:
+        return COLLECTIVES[leg.kind].received(leg.step, leg.source.mesh)
+    return 0.0 if leg.kind == VIEW else handover_demand(leg.source, leg.target).received
 
 
 @lru_cache(maxsize=64)
@@ -154,13 +166,14 @@ def handover_messages(source: Holding, target: Holding) -> tuple[Message, ...]:
 def run_handover(source: Holding, target: Holding, world: World) -> World:
     """Return what every rank holds after a handover; errors as `handover_demand`."""
     shared, before, after = _overlaps(source, target)
+    places = _Places(before, after)
     out: World = [np.zeros(target.local_shape(rank), array.dtype) for rank, array in enumerate(world)]
     for rank, (i, j) in enumerate(zip(before.of_rank.tolist(), after.of_rank.tolist(), strict=True)):
         if shared[i, j]:
-            there, here = _places(before.runs(i), after.runs(j))
+            there, here = places.of(i, j)
             out[rank].reshape(-1)[here] = world[rank].reshape(-1)[there]
     for message in handover_messages(source, target):
-        there, here = _places(before.runs(message.source), after.runs(message.target))
+        there, here = places.of(message.source, message.target)
         stretch = slice(message.start, message.stop)
         out[message.receiver].reshape(-1)[here[stretch]] = world[message.sender].reshape(-1)[there[stretch]]
     return out
@@ -174,6 +187,8 @@ def same_parts(source: Holding, target: Holding) -> bool:
     pairs = {
         (k, before.chosen[i][k], after.chosen[j][k])
         for i, j in set(zip(before.of_rank.tolist(), after.of_rank.tolist(), strict=True))
+        # Which dim of a part without elements is the empty one makes no difference.
+        if before.elements(i) or after.elements(j)
         for k in range(len(cut))
     }
     return all(_equal(before.sets[k][a], after.sets[k][b]) for k, a, b in pairs)
@@ -284,6 +299,9 @@ def _runs(shape: tuple[int, ...], part: Ranges) -> Runs:
 def _common(mine: Runs, theirs: Runs) -> int:
     if not mine.count or not theirs.count:
         return 0
+    if len(mine.starts) == len(theirs.starts) == 1:
+        a, b = int(mine.starts[0]), int(theirs.starts[0])
+        return max(0, min(a + mine.length, b + theirs.length) - max(a, b))
     few, many = (mine, theirs) if len(mine.starts) < len(theirs.starts) else (theirs, mine)
     return int((many.below(few.starts + few.length) - many.below(few.starts)).sum())
 
@@ -301,11 +319,24 @@ def _counts(before: Parts, after: Parts) -> tuple[Array, Array]:
     return owners, readers - both
 
 
-def _places(mine: tuple[Runs, ...], theirs: tuple[Runs, ...]) -> tuple[Array, Array]:
-    """Return where the shared elements lie in the arrays of an owner and of a reader, in row-major order."""
-    there, here = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for a, b in zip(mine, theirs, strict=True):
-        _, in_a, in_b = np.intersect1d(a.elements(), b.elements(), assume_unique=True, return_indices=True)
-        there = (there[:, None] * a.count + in_a).reshape(-1)
-        here = (here[:, None] * b.count + in_b).reshape(-1)
-    return there, here
+class _Places:
+    """Where the shared elements of two parts lie in the arrays of an owner and of a reader, in row-major order."""
+
+    def __init__(self, before: Parts, after: Parts) -> None:
+        self.before, self.after = before, after
+        self.known: dict[tuple[int, int, int], tuple[Array, Array]] = {}
+
+    def of(self, source: int, target: int) -> tuple[Array, Array]:
+        """Return the places of two parts."""
+        there, here = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        for k, (a, b) in enumerate(zip(self.before.chosen[source], self.after.chosen[target], strict=True)):
+            mine, theirs = self.before.sets[k][a], self.after.sets[k][b]
+            if (k, a, b) not in self.known:
+                _, in_a, in_b = np.intersect1d(
+                    mine.elements(), theirs.elements(), assume_unique=True, return_indices=True
+                )
+                self.known[k, a, b] = in_a, in_b
+            in_a, in_b = self.known[k, a, b]
+            there = (there[:, None] * mine.count + in_a).reshape(-1)
+            here = (here[:, None] * theirs.count + in_b).reshape(-1)
+        return there, here

@@ -11,7 +11,7 @@ from math import prod
 
 from .collective import Step
 from .layout import Layout
-from .mesh import DeviceMesh
+from .mesh import Axes, DeviceMesh
 from .slices import Ranges, ranges
 
 VIEW = "view"
@@ -53,6 +53,11 @@ class Leg:
     source: Holding
     target: Holding
     step: Step | None = None
+
+    @property
+    def axes(self) -> Axes:
+        """Mesh axes of its group: of a handover all, of a view none."""
+        return self.step.axes if self.step else self.source.mesh.names if self.kind == HANDOVER else ()
 
     def __str__(self) -> str:
         return str(self.step) if self.step else f"{self.kind} to {self.target}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .communication import redistribution_seconds, step_seconds
+from .communication import leg_seconds, redistribution_seconds, step_seconds
 from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 from .least import least_exchange_seconds, least_seconds
 
 __all__ = [
-    "Priced", "evaluate", "least_exchange_seconds", "least_seconds", "node_seconds", "price", "redistribution_seconds",
+    "Priced", "evaluate", "least_exchange_seconds", "least_seconds", "leg_seconds", "node_seconds", "price",
+    "redistribution_seconds",
     "step_seconds",
 ]  # fmt: skip

@@ -93,7 +93,8 @@ class NodeWork:
         """Bytes that autograd keeps besides the named tensors."""
         if not self.gradients:
             return 0.0
-        return self.op.extra_saved(self.shapes[0], self.results[0].itemsize)
+        per_result = self.op.saved_per_result * sum(result.elements for result in self.results)
+        return self.op.extra_saved(self.shapes[0], self.results[0].itemsize) + per_result
 
 
 def itemsize(dtype: str, precision: Precision) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .moved import Moved, moved
-from .reason import step_reason
+from .reason import leg_reason, step_reason
 from .tensor import tensor_of
 from .view import draw, node_choices
 
-__all__ = ["Moved", "draw", "moved", "node_choices", "step_reason", "tensor_of"]
+__all__ = ["Moved", "draw", "leg_reason", "moved", "node_choices", "step_reason", "tensor_of"]

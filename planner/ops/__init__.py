@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .attention import ATTENTION, ROTARY, ROTARY_TABLE
+from .attention import ATTEND, ATTENTION_SCORES, ATTENTIONS, HIDE_FUTURE
 from .constant import CONSTANTS
 from .convolution import CONV_TRANSPOSE, CONVOLUTION
 from .definition import Cut, Extent, Local, OpDef
@@ -28,8 +28,10 @@ from .loss import (
 from .matmul import EXPERT_LINEAR, LINEAR, MATMUL
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
+from .pooling import POOLS
 from .reduce import REDUCTIONS
 from .reshape import MERGE_HEADS, SPLIT_HEADS
+from .rotary import ROTARY, ROTARY_TABLE
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
 from .running import RUNNING
 from .select import SELECTIONS
@@ -45,8 +47,9 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
         (
             *ELEMENTWISE,
             LINEAR, MATMUL, EXPERT_LINEAR, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
+            *POOLS.values(),
             EMBEDDING, EMBEDDING_BAG, DROPOUT,
-            ATTENTION, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            *ATTENTIONS.values(), ATTENTION_SCORES, HIDE_FUTURE, ATTEND, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS,

@@ -50,8 +50,8 @@ def _parse(
         sizes["g"] = groups
     return ShardingRule.parse(
         line, shapes=shapes_of(operands + results), names=("x", "weight", "bias"),
-        terms="x*weight + bias" if bias else "x*weight", sizes=sizes, blocked=dims.blocked, special=dims.special,
-        even=dims.even | {"g"}, least=dims.least,
+        terms="x*weight + bias" if bias else "x*weight", sizes=sizes, blocked=dims.kernel_blocked | dims.blocked,
+        special=dims.special, even=dims.even | {"g"}, least=dims.least,
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def _transposed_rule(
 ) -> ShardingRule:
     groups = _groups(attributes)
     names = space(len(operands[0].shape) - 2)
-    blocked = {f"k{name}": "the kernel is applied whole" for name in names}
+    blocked: dict[str, str] = {}
     operand: list[Factors] = []
     result: list[Factors] = []
     for name, (out, window) in zip(names, _transposed_windows(operands, attributes), strict=True):

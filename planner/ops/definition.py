@@ -89,6 +89,8 @@ class OpDef:
         runs.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
+    saved_per_result
+        Bytes kept besides for each element of the results, e.g. indices.
     sparse
         Operands of which only as much is read as the result has elements, e.g. a table that rows are picked from.
     view
@@ -97,6 +99,8 @@ class OpDef:
         Operands that receive gradients.
     matmul
         Whether it runs on the matrix units.
+    kernel
+        Name under which devices give the efficiency of its kernel; its own name if empty.
     results
         Names of its results, for variables in exported code; empty if it has one that is named like the node.
     layered
@@ -117,10 +121,12 @@ class OpDef:
     flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     backward_flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
     saved: tuple[str, ...] = ()
+    saved_per_result: float = 0.0
     sparse: tuple[str, ...] = ()
     view: bool = False
     differentiable: tuple[str, ...] = ()
     matmul: bool = False
+    kernel: str = ""
     results: tuple[str, ...] = ()
     layered: bool = False
     torch: Callable[[Local], str]

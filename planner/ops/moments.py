@@ -150,11 +150,11 @@ def _torch_of(kind: str) -> Callable[[Local], str]:
             arguments = [x, f"({shape},)", *affine, eps]
         elif kind == "group_norm":
             arguments = [x, str(local.sizes["g"]), *affine, eps]
-        elif isinstance(local.sizes["c"], int):
-            arguments = [x, "None", "None", *affine, "training=True", eps]
-        else:
-            # Where channels do not divide, some ranks may have none, which torch's own does not take.
+        elif any(isinstance(size, str) for size in local.operands[0]):
+            # Some rank may have no channels, which torch refuses.
             return f"ops.batch_norm({', '.join([x, *affine, eps])})"
+        else:
+            arguments = [x, "None", "None", *affine, "training=True", eps]
         return f"F.{kind}({', '.join(arguments)})"
 
     return write

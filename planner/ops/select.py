@@ -96,7 +96,7 @@ def _slice_torch(local: Local) -> str:
     attributes = attributes_of(local)
     skipped = ":, " * dim_of(attributes, len(local.operands[0]))
     if "q" in local.sizes:
-        return f"{local.arguments[0]}[{skipped}{integer(attributes, 'start', 0)} :: {local.whole['q']}]"
+        return f"{local.arguments[0]}[{skipped}{integer(attributes, 'start', 0)}::{local.whole['q']}]"
     if _sharded(local):
         return _window(local, _slice_bounds)
     picked = _slice_range(attributes, local.whole["n"])

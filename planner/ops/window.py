@@ -87,6 +87,11 @@ class Spatial:
     even: frozenset[str]
     least: dict[str, int]
 
+    @property
+    def kernel_blocked(self) -> dict[str, str]:
+        """Why the factors of the kernel may not be sharded."""
+        return {factor: "the kernel is applied whole" for dim in self.kernel for factor in dim}
+
 
 def whole_number(size: Size) -> int:
     """Return a size that has to be a number.
@@ -136,7 +141,6 @@ def spatial(over: Sequence[Window]) -> Spatial:
     blocked: dict[str, str] = {}
     names = space(len(over))
     for name, window in zip(names, over, strict=True):
-        blocked[f"k{name}"] = "the kernel is applied whole"
         if window.blocks > 1:
             sizes[name] = window.blocks
             blocked |= {f"{name}s": "a block's windows overlap", f"{name}o": "a block's windows overlap"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from .bound import Bound, bound, lower_bound_elements
-from .crossing import plan_crossing
+from .crossing import crossing_bound, plan_crossing
 from .fanout import distribute
+from .meet import meet
+from .mindspore import mindspore_operators, plan_mindspore
 from .options import DEFAULT_OPTIONS, OBJECTIVES, SearchOptions
 from .path import Planner, plan_redistribution
 from .prices import Floor, Price
 
 __all__ = [
-    "DEFAULT_OPTIONS", "OBJECTIVES", "Bound", "Floor", "Planner", "Price", "SearchOptions", "bound", "distribute",
-    "lower_bound_elements", "plan_crossing", "plan_redistribution",
+    "DEFAULT_OPTIONS", "OBJECTIVES", "Bound", "Floor", "Planner", "Price", "SearchOptions", "bound", "crossing_bound",
+    "distribute", "lower_bound_elements", "meet", "mindspore_operators", "plan_crossing", "plan_mindspore",
+    "plan_redistribution",
 ]  # fmt: skip

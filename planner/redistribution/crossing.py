@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
+from ..collectives.handover import handover_demand
 from ..core.collective import Redistribution, Step
 from ..core.crossing import HANDOVER, VIEW, Crossing, Holding, Leg
 from ..core.layout import Layout
@@ -42,6 +43,21 @@ def plan_crossing(source: Holding, target: Holding, plan: PlanOn, price: LegPric
         legs = (*_redistributed(source, start, plan), handover, *_redistributed(end, target, plan))
         ways.append((sum(map(price, legs)), len(legs), legs))
     return joined(source, target, min(ways, key=lambda way: way[:2])[2])
+
+
+def crossing_bound(source: Holding, target: Holding) -> int | None:
+    """Return the elements that the neediest rank must receive; None if values are partial before or after.
+
+    Raises
+    ------
+    LayoutError
+        As `plan_crossing`.
+    """
+    if source.layout.normal(source.mesh).partial or target.layout.normal(target.mesh).partial:
+        return None
+    return handover_demand(
+        _with(source, Layout(source.layout.dims)), _with(target, Layout(target.layout.dims))
+    ).received
 
 
 def joined(source: Holding, target: Holding, legs: tuple[Leg, ...]) -> Crossing:

@@ -75,7 +75,7 @@ def unify(source: Holding, target: Holding) -> tuple[Holding, Holding] | None:
         before, after = found
 
 
-def operators(crossing: Crossing) -> tuple[str, ...]:
+def mindspore_operators(crossing: Crossing) -> tuple[str, ...]:
     """Return MindSpore's operators for the legs: a gather on another dim than the first is split and joined again."""
     names: list[str] = []
     for leg in crossing.legs:

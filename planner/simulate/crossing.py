@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..collectives import COLLECTIVES, World
-from ..collectives.handover import run_handover
+from ..collectives.handover import handover_messages, run_handover
 from ..core.crossing import VIEW, Crossing, Holding, Leg
-from .slices import scatter
+from .arrivals import Boxes, arrivals, minus
+from .slices import MAX_RANKS, scatter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,22 @@ def run_crossing(crossing: Crossing, array: npt.NDArray[Any] | None = None, *, s
         world = _after(leg, world)
         states.append(Crossed(holding=leg.target, leg=leg, world=world))
     return tuple(states)
+
+
+def leg_arrivals(leg: Leg, limit: int = MAX_RANKS) -> tuple[Boxes, ...]:
+    """Return, for the first ranks, the parts whose values a rank has after a leg and had not before.
+
+    Between two shapes what is new to a rank need not be boxes: a rank to which anything is new gets its whole part.
+    """
+    if leg.step is not None:
+        return arrivals(leg.step, leg.source.shape, leg.source.mesh, limit)
+    ranks = range(min(limit, leg.source.mesh.device_count))
+    if leg.kind == VIEW:
+        return ((),) * len(ranks)
+    if leg.source.shape == leg.target.shape:
+        return tuple(minus(leg.target.part(rank), leg.source.part(rank)) for rank in ranks)
+    receivers = {message.receiver for message in handover_messages(leg.source, leg.target)}
+    return tuple((leg.target.part(rank),) if rank in receivers else () for rank in ranks)
 
 
 def _after(leg: Leg, world: World) -> World:

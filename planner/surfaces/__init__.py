@@ -19,11 +19,11 @@ from .decide import decide, read_counts
 from .device_layout import DeviceLayout
 from .dtensor import Placement
 from .jax import PartitionSpec
-from .read import read_layout, read_layouts
+from .read import read_holding, read_layout, read_layouts
 from .shape import read_shape
 from .shared import check_shared
 
 __all__ = [
     "AliasLayout", "Counts", "DeviceLayout", "PartitionSpec", "Placed", "Placement", "Side",
-    "check_shared", "decide", "place", "read_counts", "read_layout", "read_layouts", "read_shape",
+    "check_shared", "decide", "place", "read_counts", "read_holding", "read_layout", "read_layouts", "read_shape",
 ]  # fmt: skip

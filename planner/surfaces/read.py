@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..core.crossing import Holding
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
 from ..core.refine import refine
@@ -53,6 +54,18 @@ def read_layout(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Layout:
             f"Use the mesh {finer}.",
         )
     return layout
+
+
+def read_holding(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Holding:
+    """Return what one text says is held, on the mesh or, where a device matrix cuts its axes, on a finer one.
+
+    Raises
+    ------
+    LayoutError
+        As `read_layouts`.
+    """
+    finer, (layout,) = read_layouts((text,), mesh, shape)
+    return Holding(mesh=finer, shape=shape, layout=layout)
 
 
 def _read(text: str, mesh: DeviceMesh, shape: tuple[int, ...]) -> Layout | DeviceLayout | AliasLayout:

@@ -147,6 +147,17 @@ def test_every_change_and_its_way_back(client: Caller, state: dict[str, Any], ch
     assert again["version"] == 4
 
 
+def test_a_kept_partial_result_is_forgotten(client: Caller, state: dict[str, Any]) -> None:
+    keep = {"type": "keep", "target": "residual_mlp", "axis": "tp", "carriers": [0, 1]}
+    kept = client.ok(client.edit(state, keep))
+    assert kept["decisions"] != state["decisions"]
+    other = client.ok(client.edit(kept, keep | {"axis": "dp", "carriers": None}))
+    assert other["decisions"] == kept["decisions"]
+    back = client.ok(client.edit(other, keep | {"carriers": None}))
+    assert back["decisions"] == state["decisions"]
+    assert "residual_mlp" in back["undo"]
+
+
 def test_row_parallel_by_the_reduction_factor(client: Caller) -> None:
     state = client.new(presets=[])
     after = client.ok(client.edit(state, {"type": "factor", "target": "q_proj", "factor": "k", "axes": ["tp"]}))

@@ -251,6 +251,13 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
         "Name some of the partial axes: a.",
     ),
     (
+        "reduce_scatter",
+        "[-, -] +a·b·c",
+        {"target": Layout.parse("[a, b]")},
+        "collective.partial-changed: reduce_scatter from [-, -] +a·b·c to [a, b] leaves results over c partial. "
+        "Name a target with sum(c).",
+    ),
+    (
         "all_to_all",
         "[a·b, -]",
         {"target": Layout.parse("[-, a]")},

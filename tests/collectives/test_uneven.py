@@ -12,6 +12,7 @@ from planner.collectives.boxes import demand, moved_axes
 from planner.collectives.permute import permutes
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.errors import LayoutError
 from tests.collectives import wire
 from tests.collectives.applicable import applicable
 from tests.properties.strategies import Case, assert_holds, cases, shard, split
@@ -150,3 +151,24 @@ def test_by_hand(kind: str, source: str, arguments: dict[str, object], received:
     mesh = DeviceMesh.of({"a": 8})
     step = COLLECTIVES[kind].step(Layout.parse(source), (10,), mesh, **arguments)  # type: ignore[arg-type]
     assert (COLLECTIVES[kind].received(step, mesh), COLLECTIVES[kind].sent(step, mesh)) == (received, sent)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "source", "target", "shape"),
+    [
+        ({"a": 2, "b": 2, "c": 4}, "[a, b·c]", "[a·c·b, -]", (9, 18)),
+        ({"a": 3, "b": 3, "c": 4}, "[a, b·c]", "[a·c·b, -]", (16, 7)),
+    ],
+)
+def test_a_smaller_block_may_move_more(sizes: dict[str, int], source: str, target: str, shape: tuple[int, ...]) -> None:
+    """The axis a cuts both layouts alike, but the ranks behind its last coordinate receive most."""
+    case = Case(DeviceMesh.of(sizes), shape, Layout.parse(source), Layout.parse(target), 0)
+    found = demand(case.source, case.target, shape, case.mesh)
+    assert (found.received, pytest.approx(found.sent)) == counted(case.source, case.target, case)
+
+
+def test_parts_that_are_held_by_another_number_of_ranks_are_no_permutation() -> None:
+    mesh = DeviceMesh.of({"a": 4, "b": 3})
+    with pytest.raises(LayoutError, match="on another number of ranks") as caught:
+        COLLECTIVES["permute"].step(Layout.parse("[a]"), (3,), mesh, target=Layout.parse("[b]"))
+    assert caught.value.code == "collective.not-a-permutation"

@@ -138,8 +138,19 @@ class Designer:
         expect(self.inspected).to_have_text(label)
 
     def pick(self, label: str) -> None:
-        """Select an operator by its row in the outline."""
-        self.page.get_by_test_id(f"op:{self.node(label)['id']}").click()
+        """Select an operator by its row in the outline, opening what is around it."""
+        node = self.node(label)
+        parents = {group["id"]: group["parent"] for group in self.state()["view"]["groups"]}
+        around, group = [], node["group"]
+        while group:
+            around.append(group)
+            group = parents[group]
+        for group in reversed(around):
+            row = self.page.get_by_test_id(f"group:{group}")
+            if row.get_attribute("aria-expanded") == "false":
+                row.locator("[aria-hidden]").first.click()
+                expect(row).to_have_attribute("aria-expanded", "true")
+        self.page.get_by_test_id(f"op:{node['id']}").click()
         expect(self.inspected).to_have_text(label)
 
     @contextmanager

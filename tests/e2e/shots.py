@@ -66,6 +66,7 @@ class Studio:
 
     def group(self) -> None:
         designer = self.designer()
+        designer.pick("q_proj")
         self.page.get_by_role("treeitem").filter(has_text="self_attn").first.click()
         expect(designer.inspected).to_be_visible()
 

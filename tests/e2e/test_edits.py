@@ -164,6 +164,7 @@ def test_an_edit_is_on_screen_within_the_budget(designer: Designer) -> None:
 def test_an_edit_leaves_the_outline_where_it_was_scrolled_to(new_context: NewContext, rest: Rest) -> None:
     page = new_context(viewport={"width": 1200, "height": 500}).new_page()
     designer = Designer(page, rest, rest.new_plan()["id"]).open()
+    designer.pick("q_proj")
     page.keyboard.press("Control+k")
     page.get_by_role("textbox", name="Find an operator or a command").fill("lm_head")
     page.keyboard.press("Enter")

@@ -18,12 +18,14 @@ def stale(designer: Designer, faults: Faults) -> tuple[Designer, State]:
     """A tab with an edit that was refused, since the plan was changed elsewhere; and the plan as it was made there."""
     faults.allow("status of 412")
     designer.pick("q_proj")
+    before = designer.page.get_by_role("main").bounding_box()
     theirs = designer.rest.edit(designer.state(), ELSEWHERE)
     with designer.page.expect_response(lambda answer: answer.status == 412):
         designer.chip("k", "tp").click()
     banner = designer.page.get_by_test_id("conflict")
     expect(banner).to_contain_text("changed elsewhere")
     expect(banner).to_contain_text("move tp of q_proj from n to k")
+    assert designer.page.get_by_role("main").bounding_box() == before
     # The edit is still drawn: nothing has been taken away from the one who made it.
     expect(designer.chip("k", "tp")).to_have_attribute("aria-pressed", "true")
     return designer, theirs

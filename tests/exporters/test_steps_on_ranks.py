@@ -14,11 +14,17 @@ from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.exporters.explicit.steps import call
+from planner.redistribution import Planner, SearchOptions
+from planner.redistribution.options import OBJECTIVES
 from tests.collectives.applicable import applicable
 from tests.exporters.stepping import Answer, Case, run_all
+from tests.redistribution.prices import alpha_beta
 
 MESHES = [DeviceMesh.parse(text) for text in ("a:2,b:2,c:2", "a:2,b:4", "a:4,b:2", "a:8", "a:2,one:1,b:4")]
 DTYPES = ("int64", "float64", "float32", "bfloat16")
+
+Ran = dict[str, tuple[list[Case], list[list[Answer]]]]
+"""Cases and their answers, by what they are for."""
 
 pytest.importorskip("torch")
 
@@ -132,15 +138,51 @@ def check(cases: list[Case], answers: list[list[Answer]]) -> None:
                 assert max(got for _, got in handed) == definition.received(step, case.mesh)
 
 
-def test_single_steps() -> None:
-    cases = single_steps(each=3)
-    check(cases, run_all(cases))
+def pairs(count: int) -> list[Case]:
+    """Return redistributions between random layouts, with and without partial results, by all objectives."""
+    random = Random(11)
+    planners = {mesh: Planner(mesh, alpha_beta(mesh)) for mesh in MESHES}
+    found: list[Case] = []
+    while len(found) < count:
+        mesh = random.choice(MESHES)
+        source = layout_of(random, mesh, random.randint(1, 3))
+        target = layout_of(random, mesh, len(source.dims))
+        if not source.reduce == target.reduce == "sum":
+            target = target.with_partial(())
+        shape = shape_of(random, mesh, source, target)
+        options = SearchOptions(objective=random.choice(OBJECTIVES), exchange=random.random() < 0.7)
+        moved = planners[mesh].plan(source, target, shape, options)
+        lines = tuple(call(step, mesh) for step in moved.steps)
+        dtype = DTYPES[len(found) % (3 if source.partial else 4)]
+        found.append(Case(mesh, shape, source, moved.steps, lines, len(found), dtype))
+    return found
 
 
-def test_staging_is_what_steps_make_beside_their_result() -> None:
+@pytest.fixture(scope="module")
+def ran() -> Ran:
+    """Run the cases of all tests on one group of ranks: starting it takes longest."""
+    cases = {"single": single_steps(each=3), "measured": single_steps(each=1, scale=9), "pairs": pairs(300)}
+    answers = iter(run_all([case for some in cases.values() for case in some]))
+    return {name: (some, [next(answers) for _ in some]) for name, some in cases.items()}
+
+
+def test_single_steps(ran: Ran) -> None:
+    check(*ran["single"])
+
+
+def test_pairs(ran: Ran) -> None:
+    cases, answers = ran["pairs"]
+    check(cases, answers)
+    assert len(cases) == 300
+    assert sum(bool(case.steps) for case in cases) > 250
+    assert sum(len(case.steps) > 1 for case in cases) > 50
+    assert sum(not case.source.even(case.shape, case.mesh) for case in cases) > 50
+
+
+def test_staging_is_what_steps_make_beside_their_result(ran: Ran) -> None:
     """Where several owners share a piece, a part of it is copied once more on the way."""
-    cases = single_steps(each=1, scale=9)
-    for case, by_rank in zip(cases, run_all(cases), strict=True):
+    cases, answers = ran["measured"]
+    for case, by_rank in zip(cases, answers, strict=True):
         (step,) = case.steps
         size = {"bfloat16": 2, "float32": 4}.get(case.dtype, 8)
         said = COLLECTIVES[step.kind].staging(step, case.mesh) * size
@@ -150,7 +192,9 @@ def test_staging_is_what_steps_make_beside_their_result() -> None:
             once_more = result if step.kind == "exchange" else 0
             assert answer.room[0] <= result + said + once_more + 256, (case.lines, rank)
             busiest = max(busiest, answer.room[0] / max(result + said, 1))
-        assert busiest > 0.5 or step.group_size == 1, (case.lines, busiest)
+        # Parts of a dim over an axis of size 1 lie in place, which planned layouts do not have.
+        if not COLLECTIVES[step.kind].local and "one" not in case.mesh.names:
+            assert busiest > 0.5, (case.lines, busiest)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    families = (_elementwise, _softmax, _norms, _products, _convolutions)
+    families = (_elementwise, _softmax, _norms, _products, _convolutions, _pools, _attentions)
     return {name: one for family in families for name, one in family(node, meta).items()}
 
 
@@ -125,4 +125,39 @@ def _convolutions(node: Make, meta: Meta) -> dict[str, Node]:
         "borders": node("borders", line, dim=2, blocks=2, before=1, after=2),
         "extend": node("extend", line, meta(2, 4, 6), dim=2, blocks=2, before=1, after=2, fill=0.0),
         "extend-filled": node("extend", line, meta(2, 4, 6), dim=2, blocks=2, before=1, after=2, fill=-1.5),
+    }
+
+
+def _pools(node: Make, meta: Meta) -> dict[str, Node]:
+    line, image = meta(2, 4, 8), meta(2, 2, 8, 4)
+    return {
+        "max_pool": node("max_pool", line, kernel=(2,)),
+        "max_pool-halo": node("max_pool", line, kernel=(3,), stride=(1,), padding=(1,)),
+        "max_pool-valid": node("max_pool", line, kernel=(3,), stride=(1,)),
+        "max_pool-plane": node("max_pool", image, kernel=(3, 3), stride=(2, 2), padding=(1, 1)),
+        "average_pool": node("average_pool", image, kernel=(2, 2)),
+        "average_pool-halo": node("average_pool", line, kernel=(4,), stride=(2,), padding=(1,)),
+        "adaptive_average_pool": node("adaptive_average_pool", image, size=(1, 1)),
+        "adaptive_average_pool-two": node("adaptive_average_pool", line, size=(2,)),
+        "interpolate": node("interpolate", line, size=(16,), mode="nearest"),
+        "interpolate-plane": node("interpolate", image, size=(8, 6), mode="nearest"),
+        "interpolate-linear": node("interpolate", image, size=(16, 8), mode="linear"),
+    }
+
+
+def _attentions(node: Make, meta: Meta) -> dict[str, Node]:
+    heads, groups, wide = meta(2, 4, 4, 4), meta(2, 2, 4, 4), meta(2, 4, 4, 6)
+    others, scores = meta(2, 2, 6, 4), meta(2, 4, 4, 6)
+    return {
+        "attention-wide": node("attention", heads, heads, wide, scale=0.25),
+        "window_attention": node("window_attention", heads, groups, groups, window=2),
+        "full_attention": node("full_attention", heads, groups, groups),
+        "full_attention-cross": node("full_attention", heads, others, others),
+        "full_attention-bias": node("full_attention", heads, heads, heads, meta(1, 4, 4, 4)),
+        "full_attention-mask": node("full_attention", heads, groups, groups, meta(2, 1, 1, 4), scale=0.5),
+        "attention_scores": node("attention_scores", heads, others),
+        "attention_scores-scale": node("attention_scores", heads, heads, scale=0.25),
+        "hide_future": node("hide_future", meta(2, 2, 4, 4)),
+        "hide_future-window": node("hide_future", meta(2, 2, 4, 4), window=2),
+        "attend": node("attend", scores, others),
     }

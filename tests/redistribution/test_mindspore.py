@@ -11,7 +11,7 @@ import pytest
 
 from planner.core.crossing import Crossing, Holding
 from planner.errors import LayoutError
-from planner.redistribution.mindspore import operators, plan_mindspore, unify
+from planner.redistribution.mindspore import mindspore_operators, plan_mindspore, unify
 from planner.simulate import mismatch, run_crossing
 from planner.surfaces import DeviceLayout, device_layout
 
@@ -62,8 +62,8 @@ OPERATORS = [
                          [row[1:] for row in OPERATORS], ids=[row[0] for row in OPERATORS])  # fmt: skip
 def test_operators(source, target, before, after, said: str, permuted: str) -> None:
     ends = holding(source, before), holding(target, after)
-    assert " ".join(operators(plan_mindspore(*ends))) == said
-    assert " ".join(operators(plan_mindspore(*ends, all_to_all=True))) == (permuted or said)
+    assert " ".join(mindspore_operators(plan_mindspore(*ends))) == said
+    assert " ".join(mindspore_operators(plan_mindspore(*ends, all_to_all=True))) == (permuted or said)
 
 
 UNIFIED = [

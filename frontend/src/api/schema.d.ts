@@ -499,7 +499,7 @@ export interface paths {
         put?: never;
         /**
          * Redistribute
-         * @description Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+         * @description Return the best way from one layout to another, with what each step moves and takes, and who holds what.
          *
          *     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
          */
@@ -1155,13 +1155,13 @@ export interface components {
         };
         /**
          * KeepChange
-         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term.
+         * @description Keep results Partial over an axis; `carriers` are operand positions, one a term; null forgets the decision.
          */
         KeepChange: {
             /** Axis */
             axis: string;
             /** Carriers */
-            carriers: number[];
+            carriers: number[] | null;
             /** Target */
             target: string;
             /**
@@ -1635,8 +1635,13 @@ export interface components {
          *     ----------
          *     mesh
          *         The mesh of the layouts: finer than the one that was sent where a device matrix cuts its axes.
+         *     operators
+         *         What MindSpore would run, where its planner was asked for.
          *     slices
-         *         What the ranks hold at the start and after every step.
+         *         What the ranks hold at the start and after every step, with the mesh and the shape there.
+         *     gap
+         *         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+         *         is not known.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
@@ -1645,11 +1650,18 @@ export interface components {
             cluster: string;
             /** Dtype */
             dtype: string;
+            /** Gap */
+            gap: number | null;
             /** Mesh */
             mesh: [
                 string,
                 number
             ][];
+            /**
+             * Operators
+             * @default []
+             */
+            operators: string[];
             /** Peak Bytes */
             peak_bytes: number;
             /** Received Bytes */
@@ -1675,8 +1687,16 @@ export interface components {
          *     ----------
          *     mesh, shape
          *         Lists, or texts as on the command line: `dp:2,tp:4` and `4096x4096`.
+         *     to_mesh, to_shape
+         *         Another mesh of the same ranks and another shape of the tensor, which `target` is on; by default the same.
+         *     planner
+         *         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
          *     cluster
          *         By default one of as many H100 as the mesh has ranks.
+         *     objective
+         *         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+         *     exchange
+         *         Whether the direct exchange may be used.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1686,14 +1706,35 @@ export interface components {
              * @default bfloat16
              */
             dtype: string;
+            /**
+             * Exchange
+             * @default true
+             */
+            exchange: boolean;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][] | string;
+            /**
+             * Objective
+             * @default time
+             * @enum {string}
+             */
+            objective: "time" | "bytes" | "peak" | "steps";
+            /**
+             * Planner
+             * @default cheapest
+             * @enum {string}
+             */
+            planner: "cheapest" | "mindspore" | "mindspore-alltoall";
             /** Shape */
             shape: number[] | string;
             /** Source */
             source: string;
             /** Target */
             target: string;
+            /** To Mesh */
+            to_mesh?: (components["schemas"]["MeshAxis"][] | string) | null;
+            /** To Shape */
+            to_shape?: (number[] | string) | null;
         };
         /**
          * RedistributionStep
@@ -1701,6 +1742,9 @@ export interface components {
          *
          *     Parameters
          *     ----------
+         *     kind
+         *         Of the registry's collectives; where the mesh or the shape changes on the way also `view`, which moves nothing,
+         *         and `handover`, the direct exchange among all ranks.
          *     why
          *         What it does for the ranks.
          *     arrives

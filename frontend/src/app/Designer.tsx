@@ -4,7 +4,7 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } fro
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
 import type { Reach } from "../document/layers";
-import { buildTree, carryOpen, openAtFirst, pathTo } from "../document/tree";
+import { buildTree, carryOpen, followCanvas, openAtFirst, pathTo } from "../document/tree";
 import { Inspector } from "../inspector/Inspector";
 import { type Look, LookContext } from "../ui/LookContext";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
@@ -79,6 +79,13 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     [tree],
   );
 
+  const onCanvas = useRef<readonly string[] | null>(null);
+  const follow = useCallback((now: readonly string[]) => {
+    const before = onCanvas.current;
+    onCanvas.current = now;
+    if (before) setOpen((open) => followCanvas(open, before, now));
+  }, []);
+
   const look = useMemo(
     (): Look => ({
       redistribution: (edge, badge) => setLooked({ kind: "collective", edge, badge }),
@@ -123,7 +130,6 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           onCode={() => setTab("code")}
           onPicture={(kind) => savePicture(canvas.current, kind, plan.name)}
         />
-        <Banner onOpen={goToPlan} />
       </div>
       <div
         className={classes["middle"]}
@@ -155,6 +161,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             dark={dark}
             pending={pending}
             onSelect={document.select}
+            onOpenChange={follow}
             onBadge={(badge) => {
               for (const edge of view.edges) {
                 const position = (edge.badges as readonly unknown[]).indexOf(badge);
@@ -162,6 +169,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
               }
             }}
           />
+          <Banner onOpen={goToPlan} />
           <SegmentedControl
             className={classes["direction"]}
             aria-label="Collectives shown"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Choice } from "../api/types";
 import { factor, node } from "../document/fixtures";
-import { applyPreset, followAgain, storeParameter, toggleAxis } from "./edits";
+import { applyPreset, followAgain, forget, storeParameter, toggleAxis } from "./edits";
 import { keyCaps, pressed } from "./keys";
 
 const operator = node("layers.*.q_proj", "", {
@@ -24,6 +24,24 @@ const choices = [
   ]),
   choice("n", "tp", true, [["n", []]]),
 ];
+
+describe("forgetting a decision", () => {
+  it("lets a factor follow", () => {
+    const decision = { type: "factor", target: "q_proj", factor: "n", axes: ["tp"] } as const;
+    expect(forget({ ...decision, axes: ["tp"] })).toMatchObject({
+      changes: [{ type: "factor", target: "q_proj", factor: "n", axes: null }],
+      label: "forget n of q_proj",
+    });
+  });
+
+  it("finishes a partial result", () => {
+    const kept = { type: "keep" as const, target: "residual", axis: "tp", carriers: [0, 1] };
+    expect(forget(kept)).toMatchObject({
+      changes: [{ type: "keep", target: "residual", axis: "tp", carriers: null }],
+      label: "forget partial tp of residual",
+    });
+  });
+});
 
 describe("toggling an axis", () => {
   it("sends what the choice says, for all layers", () => {

@@ -1,5 +1,13 @@
 // From what a person does to the changes that the API takes, each with the label that undo shows.
-import type { Change, Choice, MeshAxis, NodeView, PresetEntry } from "../api/types";
+import type {
+  Change,
+  Choice,
+  FactorDecision,
+  KeepDecision,
+  MeshAxis,
+  NodeView,
+  PresetEntry,
+} from "../api/types";
 import type { Reach } from "../document/layers";
 import { targetFor } from "../document/layers";
 import type { Step } from "../document/planDocument";
@@ -79,6 +87,27 @@ export function followAgain(node: NodeView, factor: string): Step {
     field: `factor:${factor}`,
     layer: null,
   };
+}
+
+/** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
+export function forget(decision: FactorDecision | KeepDecision): Step {
+  const { target } = decision;
+  if (decision.type === "factor") {
+    const { factor } = decision;
+    return whole("history", `forget ${factor} of ${target}`, {
+      type: "factor",
+      target,
+      factor,
+      axes: null,
+    });
+  }
+  const { axis } = decision;
+  return whole("history", `forget partial ${axis} of ${target}`, {
+    type: "keep",
+    target,
+    axis,
+    carriers: null,
+  });
 }
 
 export function storeParameter(value: string, axes: string[], regather: boolean): Step {

@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { factor, node, view } from "./fixtures";
 import { layersOf, reselect, targetFor } from "./layers";
-import { buildTree, carryOpen, follow, pathTo, sibling, treeMove, visibleRows } from "./tree";
+import {
+  buildTree,
+  carryOpen,
+  follow,
+  followCanvas,
+  openAtFirst,
+  pathTo,
+  sibling,
+  treeMove,
+  visibleRows,
+} from "./tree";
 
 describe("the outline", () => {
   const tree = buildTree(view());
@@ -47,6 +57,19 @@ describe("the outline", () => {
       "run:layers.*.b",
     ]);
     expect(visibleRows(tree, new Set(), "nothing")).toEqual([]);
+  });
+
+  it("begins with runs of layers folded, and follows the canvas from there", () => {
+    const whole = view();
+    const groups = whole.groups.map((group) =>
+      group.id === "run:layers.*" ? { ...group, total: 4 } : group,
+    );
+    const first = new Set(openAtFirst(buildTree({ ...whole, groups })));
+    expect(first.has("run:layers.*")).toBe(false);
+    expect(first.has(":layers")).toBe(true);
+    const opened = followCanvas(first, [":head"], [":head", "run:layers.*"]);
+    expect([...opened].sort()).toEqual([...first, "run:layers.*"].sort());
+    expect(followCanvas(opened, [":head", "run:layers.*"], [":head"])).toEqual(first);
   });
 
   it("steps along edges and among siblings", () => {

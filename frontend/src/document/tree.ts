@@ -177,11 +177,25 @@ export function sibling(tree: Tree, id: string, step: 1 | -1): string | null {
   return all[all.indexOf(id) + step] ?? null;
 }
 
-/** Groups that are open at first: down to the level of a layer's modules, composite operators closed. */
+/** Groups that are open at first: modules; runs of layers and composite operators are closed, as on the canvas. */
 export function openAtFirst(tree: Tree): string[] {
   return [...tree.items.values()]
     .filter((item) => item.kind === "group" && !item.id.endsWith("#parts") && item.depth < 4)
+    .filter((item) => item.group?.total === 0)
     .map((item) => item.id);
+}
+
+/** The outline after the canvas opened and closed groups; what only one of them shows stays as it is. */
+export function followCanvas(
+  open: ReadonlySet<string>,
+  before: readonly string[],
+  now: readonly string[],
+): ReadonlySet<string> {
+  const [were, are] = [new Set(before), new Set(now)];
+  const next = new Set(open);
+  for (const id of were) if (!are.has(id)) next.delete(id);
+  for (const id of are) if (!were.has(id)) next.add(id);
+  return next;
 }
 
 export interface TreeMove {

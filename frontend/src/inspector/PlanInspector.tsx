@@ -1,4 +1,5 @@
 import { ActionIcon, Kbd } from "@mantine/core";
+import { forget } from "../commands/edits";
 import { formatCount, formatInteger } from "../document/units";
 import { AxisChip } from "../ui/AxisChip";
 import { Icon } from "../ui/icons";
@@ -65,25 +66,11 @@ export function PlanInspector() {
                     <AxisChip key={axis} name={axis} colour={colours[axis]} small />
                   ))}
               </span>
-              {decision.type === "factor" && (
+              {decision.type !== "parameter" && (
                 <ActionIcon
                   size="sm"
-                  aria-label={`Forget ${decision.factor} of ${decision.target}`}
-                  onClick={() =>
-                    document.edit({
-                      changes: [
-                        {
-                          type: "factor",
-                          target: decision.target,
-                          factor: decision.factor,
-                          axes: null,
-                        },
-                      ],
-                      label: `forget ${decision.factor} of ${decision.target}`,
-                      field: "history",
-                      layer: null,
-                    })
-                  }
+                  aria-label={forget(decision).label.replace(/^f/, "F")}
+                  onClick={() => document.edit(forget(decision))}
                 >
                   <Icon name="close" size={12} />
                 </ActionIcon>

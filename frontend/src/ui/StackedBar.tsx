@@ -17,13 +17,14 @@ export function StackedBar({
   label: string;
   parts: readonly Part[];
   limit?: number;
-  /** Show every part in the legend, not only those that fit. */
+  /** Show every part in the legend, in order, not only the largest. */
   full?: boolean;
 }) {
   const sum = parts.reduce((total, part) => total + part.value, 0);
   const scale = Math.max(sum, limit ?? 0) || 1;
   const over = limit !== undefined && sum > limit;
   const seen = parts.filter((part) => part.value > 0);
+  const bySize = full ? seen : [...seen].sort((one, other) => other.value - one.value);
   const text = seen.map((part) => `${part.name} ${part.text}`).join(", ");
   return (
     <div className={classes["root"]}>
@@ -43,8 +44,13 @@ export function StackedBar({
           />
         )}
       </div>
-      <div className={classes["legend"]} data-full={full === true} aria-hidden="true">
-        {seen.map((part) => (
+      <div
+        className={classes["legend"]}
+        data-full={full === true}
+        aria-hidden="true"
+        title={full ? undefined : text}
+      >
+        {bySize.map((part) => (
           <span key={part.name}>
             <i style={{ background: part.colour }} />
             {part.name} {part.text}

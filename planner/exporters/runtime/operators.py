@@ -39,20 +39,23 @@ def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, 
     return normal.to(x.dtype) * weight
 
 
-def batch_norm(
-    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
-) -> torch.Tensor:
-    """Normalise each channel over batch and space; a shard without channels is handed on."""
-    if x.shape[1]:
-        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-    wide = (-1, *[1] * (x.dim() - 2))
-    return x if weight is None or bias is None else x * weight.view(wide) + bias.view(wide)
-
-
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
     """Return this shard's share of the means of x and of x² over `dims` of `count` elements in all, as a last dim."""
     x = _at_least_float32(x)
     return torch.stack((x.sum(dims), x.square().sum(dims)), -1) / count
+
+
+def batch_norm(
+    x: torch.Tensor, weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
+    """Normalise each channel over batch and space, then scale and shift; a rank may have no channels."""
+    if x.shape[1]:
+        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    # Nothing is left to compute; each operand still gets its gradient, which is empty.
+    for affine in (weight, bias):
+        if affine is not None:
+            x = x * affine.view(1, 0, *(1 for _ in x.shape[2:]))
+    return x
 
 
 def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], eps: float) -> torch.Tensor:
@@ -97,14 +100,66 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return x * cos.to(x.dtype) + torch.cat((-right, left), dim=-1) * sin.to(x.dtype)
 
 
-def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first: int | None = None) -> torch.Tensor:
-    """Attend to keys up to each query's position; `first` is the global position of the first query of a shard."""
+def causal_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    first: int | None = None,
+    window: int | None = None,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to keys up to each query's position, or to the last `window` of them.
+
+    `first` is the global position of the first query of a shard.
+    """
     grouped = q.shape[1] != k.shape[1]
-    if first is None:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
-    queries = torch.arange(first, first + q.shape[2], device=q.device)
-    mask = queries.unsqueeze(-1) >= torch.arange(k.shape[2], device=q.device)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
+    if first is None and window is None:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+    seen = ~_hidden(q.shape[2], k.shape[2], first or 0, 0, window, q.device)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
+
+
+def full_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to all keys, with a bias on the scores."""
+    grouped = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+
+
+def attention_scores(q: torch.Tensor, k: torch.Tensor, *, scale: float) -> torch.Tensor:
+    """Multiply queries with the keys of their group."""
+    groups, queries = k.shape[1], q.shape[2]
+    rows = q.unflatten(1, (groups, q.shape[1] // groups)).flatten(2, 3)
+    scores = torch.matmul(rows, k.transpose(-1, -2)) * scale
+    return scores.unflatten(2, (q.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def hide_future(scores: torch.Tensor, *, first: int = 0, first_key: int = 0, window: int | None = None) -> torch.Tensor:
+    """Put −∞ for keys after the query, or before its window; rows and columns begin at `first` and `first_key`."""
+    queries, keys = scores.shape[2:]
+    return scores.masked_fill(_hidden(queries, keys, first, first_key, window, scores.device), float("-inf"))
+
+
+def attend(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Sum the values of a group by each query's weights."""
+    groups, queries = v.shape[1], weights.shape[2]
+    rows = weights.unflatten(1, (groups, weights.shape[1] // groups)).flatten(2, 3)
+    return torch.matmul(rows, v).unflatten(2, (weights.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def _hidden(
+    queries: int, keys: int, first: int, first_key: int, window: int | None, device: torch.device
+) -> torch.Tensor:
+    back = torch.arange(first, first + queries, device=device).unsqueeze(-1)
+    back = back - torch.arange(first_key, first_key + keys, device=device)
+    return back < 0 if window is None else (back < 0) | (back >= window)
 
 
 def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -60,10 +61,8 @@ def convolution(
     def one(part: torch.Tensor) -> torch.Tensor:
         if part.numel() and weight.numel():
             return _CONVOLUTIONS[x.dim() - 3](part, weight, bias, stride, padding, dilation, groups)
-        sizes = zip(part.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
-        return _nothing(
-            part, weight, bias, weight.shape[0], [(n + 2 * p - (k - 1) * d - 1) // s + 1 for n, k, s, p, d in sizes]
-        )
+        space = _windows(part.shape[2:], weight.shape[2:], stride, padding, dilation)
+        return _nothing(part, weight, bias, weight.shape[0], space)
 
     return by_blocks(one, x, blocks)
 
@@ -98,8 +97,13 @@ def max_pool(
     blocks: tuple[int, ...] = (),
 ) -> torch.Tensor:
     """Take the largest entry of each window of each block."""
-    kind = _MAX_POOLS[x.dim() - 3]
-    return by_blocks(lambda part: kind(part, kernel, stride, padding, dilation), x, blocks)
+
+    def one(part: torch.Tensor) -> torch.Tensor:
+        if part.numel():
+            return _MAX_POOLS[x.dim() - 3](part, kernel, stride, padding, dilation)
+        return _resized(part, _windows(part.shape[2:], kernel, stride, padding, dilation))
+
+    return by_blocks(one, x, blocks)
 
 
 def average_pool(
@@ -111,19 +115,41 @@ def average_pool(
     blocks: tuple[int, ...] = (),
 ) -> torch.Tensor:
     """Average each window of each block, padding included."""
-    kind = _AVERAGE_POOLS[x.dim() - 3]
-    return by_blocks(lambda part: kind(part, kernel, stride, padding), x, blocks)
+
+    def one(part: torch.Tensor) -> torch.Tensor:
+        if part.numel():
+            return _AVERAGE_POOLS[x.dim() - 3](part, kernel, stride, padding)
+        return _resized(part, _windows(part.shape[2:], kernel, stride, padding, (1,) * len(kernel)))
+
+    return by_blocks(one, x, blocks)
 
 
-def average_share(x: torch.Tensor, *, windows: tuple[int, ...], counts: tuple[int, ...]) -> torch.Tensor:
-    """Return this shard's share of the averages over windows that lie side by side, of `counts` elements in the whole.
+def interpolate(x: torch.Tensor, *, size: tuple[int, ...], mode: str) -> torch.Tensor:
+    """Interpolate to a size; a shard without samples, channels or rows is taken, too."""
+    return F.interpolate(x, size, mode=mode) if x.numel() else _resized(x, size)
 
-    A window of 0 stands for all rows of the shard.
+
+def average(x: torch.Tensor, *, rows: tuple[int, ...], counts: tuple[int, ...]) -> torch.Tensor:
+    """Return this shard's share of the averages over windows that lie side by side, of `counts` rows in the whole.
+
+    A window of 0 rows here stands for one window of all rows of the shard.
     """
-    for dim, (window, count) in enumerate(zip(windows, counts, strict=True), start=2):
-        rows = window or x.shape[dim]
-        x = x.unflatten(dim, (x.shape[dim] // rows if rows else 1, rows)).sum(dim + 1) / count
-    return x
+    for dim, own in zip(range(2, 2 + 2 * len(rows), 2), rows, strict=True):
+        x = x.unflatten(dim, (x.shape[dim] // own, own) if own else (1, x.shape[dim]))
+    return x.sum(tuple(range(3, 3 + 2 * len(rows), 2))) / math.prod(counts)
+
+
+def _windows(
+    sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> list[int]:
+    """Return how many windows there are on each dim."""
+    dims = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    return [(n + 2 * p - (k - 1) * d - 1) // s + 1 for n, k, s, p, d in dims]
+
+
+def _resized(x: torch.Tensor, space: Sequence[int]) -> torch.Tensor:
+    """Return zeros of another space, in the graph of autograd as if x had made them."""
+    return (x.sum() * 0).expand(*x.shape[:2], *space)
 
 
 def _nothing(

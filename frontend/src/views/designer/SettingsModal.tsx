@@ -1,7 +1,7 @@
 import { Button, Modal, NumberInput, Select } from "@mantine/core";
 import { useState } from "react";
 import { changeBatch, changeMesh, changePrecision, splitAxis } from "../../commands/edits";
-import { batchFault, clusterName, meshFault, parseCluster } from "../../document/mesh";
+import { batchFault, clusterName, meshFault, parseCluster, product } from "../../document/mesh";
 import { useDocument, usePlan, useRegistry } from "../../ui/PlanContext";
 import { ProblemNote } from "../../ui/states";
 import { useReturnFocus } from "../../ui/useReturnFocus";
@@ -42,6 +42,10 @@ function MeshSection() {
   const plan = usePlan((state) => state.plan);
   const [cluster, setCluster] = useState(parseCluster(plan.cluster));
   const [axes, setAxes] = useState(plan.view.mesh.map(([name, size]) => ({ name, size })));
+  const same =
+    clusterName(cluster) === plan.cluster &&
+    product(axes) === product(plan.view.mesh.map(([name, size]) => ({ name, size }))) &&
+    axes.every(({ name }, position) => name === plan.view.mesh[position]?.[0]);
   return (
     <section aria-label="Cluster and mesh">
       <MeshFields
@@ -56,7 +60,7 @@ function MeshSection() {
       </p>
       <Refusal field="mesh" />
       <Button
-        disabled={meshFault(axes, cluster) !== null}
+        disabled={meshFault(axes, cluster) !== null || same}
         onClick={() => document.edit(changeMesh(clusterName(cluster), axes))}
       >
         Change the mesh
@@ -107,13 +111,19 @@ function BatchSection() {
     seq: plan.seq,
     microbatches: plan.microbatches,
   });
+  const same =
+    batch.globalBatch === plan.global_batch &&
+    batch.seq === plan.seq &&
+    batch.microbatches === plan.microbatches;
   return (
     <section aria-label="Batch">
       <h3>Batch</h3>
       <BatchFields batch={batch} onChange={setBatch} />
       <Refusal field="batch" />
       <Button
-        disabled={batchFault(batch.globalBatch, batch.microbatches) !== null || batch.seq < 1}
+        disabled={
+          batchFault(batch.globalBatch, batch.microbatches) !== null || batch.seq < 1 || same
+        }
         onClick={() => document.edit(changeBatch(batch.globalBatch, batch.seq, batch.microbatches))}
       >
         Change the batch

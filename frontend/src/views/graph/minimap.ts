@@ -9,7 +9,7 @@ const SIZE = { width: 112, height: 176, pad: 6 };
 /** Its distance from the corner, on both sides of it. */
 const GAP = 12;
 /** It may take at most these parts of the canvas; in a smaller one it would hide what it leads to. */
-const SHARE = { width: 1 / 4, height: 2 / 5 };
+const SHARE = { width: 1 / 5, height: 2 / 5 };
 
 export class Minimap {
   readonly canvas = document.createElement("canvas");
