@@ -167,7 +167,7 @@ def redistribution_answer(
         cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps),
+        seconds=sum(step.seconds for step in steps), gap=found.gap,
     )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def crossing_answer(
         slices=[slices_answer(held.layout, held.shape, held.mesh) for held in places],
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps),
+        seconds=sum(step.seconds for step in steps), gap=None,
     )  # fmt: skip
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from planner import compose
 from planner.core.mesh import DeviceMesh
+from planner.errors import LayoutError
 from planner.hardware import cluster, cluster_name
-from planner.redistribution import mindspore_operators
+from planner.redistribution import DEFAULT_OPTIONS, SearchOptions, mindspore_operators
 from planner.surfaces import read_holding, read_layouts, read_shape
 
 from ..answers import crossing_answer, redistribution_answer
@@ -19,11 +20,19 @@ router = api_router("redistribute")
 
 @router.post("/redistribute")
 def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
-    """Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+    """Return the best way from one layout to another, with what each step moves and takes, and who holds what.
 
     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
     """
+    options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
     if wanted.to_mesh or wanted.to_shape or wanted.planner != "cheapest":
+        if options != DEFAULT_OPTIONS:
+            raise LayoutError(
+                "http.options-crossed",
+                "Objective and exchange can be chosen on one mesh and shape, and of the cheapest planner.",
+                "Leave them as they are, or leave out to_mesh, to_shape and planner.",
+                subject="objective",
+            )
         return _crossed(wanted)
     shape, given = _shape(wanted.shape), _mesh(wanted.mesh)
     mesh, (source, target) = read_layouts((wanted.source, wanted.target), given, shape)
@@ -31,7 +40,9 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     check_moved(source, target, mesh)
     machines = cluster(wanted.cluster or cluster_name(mesh.device_count))
     machines.must_fit(mesh)
-    found = compose.redistribute(source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name)
+    found = compose.redistribute(
+        source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
+    )
     return redistribution_answer(found, wanted.dtype, mesh, machines)
 
 

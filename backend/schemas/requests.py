@@ -108,6 +108,10 @@ class RedistributionRequest(Closed):
         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
     cluster
         By default one of as many H100 as the mesh has ranks.
+    objective
+        What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+    exchange
+        Whether the direct exchange may be used.
     """
 
     source: TypedText
@@ -119,3 +123,5 @@ class RedistributionRequest(Closed):
     planner: Literal["cheapest", "mindspore", "mindspore-alltoall"] = "cheapest"
     dtype: Word = "bfloat16"
     cluster: Word | None = None
+    objective: Literal["time", "bytes", "peak", "steps"] = "time"
+    exchange: bool = True

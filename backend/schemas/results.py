@@ -117,6 +117,9 @@ class RedistributionAnswer(BaseModel):
         What MindSpore would run, where its planner was asked for.
     slices
         What the ranks hold at the start and after every step, with the mesh and the shape there.
+    gap
+        By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+        is not known.
     """
 
     mesh: list[tuple[str, int]]
@@ -132,3 +135,4 @@ class RedistributionAnswer(BaseModel):
     bound_bytes: float | None
     peak_bytes: float
     seconds: float
+    gap: float | None

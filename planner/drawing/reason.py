@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..collectives import COLLECTIVES
-from ..core.collective import Step
+from ..core.collective import Part, Step
 from ..core.crossing import VIEW, Leg
 
 
@@ -19,18 +19,24 @@ def leg_reason(leg: Leg) -> str:
 def step_reason(step: Step) -> str:
     """Return what a step does for the ranks."""
     over = "·".join(step.axes)
+    taken, given = _dims(step.taken), _dims(step.given)
     match step.kind:
-        case "all_gather":
-            return f"each rank gets the parts of dim {step.dim} that the others along {over} hold"
+        case "all_gather" if taken:
+            return f"each rank gets the parts of {taken} that the others along {over} hold"
         case "all_reduce":
             return f"adds up the partial results over {over} on every rank"
-        case "reduce_scatter":
-            return f"adds up the partial sums over {over} and leaves each rank its part of dim {step.dim}"
-        case "all_to_all":
-            return f"moves {over} from dim {step.dim} to dim {step.to_dim}"
-        case "slice":
-            return f"each rank keeps its part of dim {step.dim}, which it holds already"
+        case "reduce_scatter" if given:
+            return f"adds up the partial sums over {over} and leaves each rank its part of {given}"
+        case "all_to_all" if taken and given:
+            return f"moves {over} from {taken} to {given}"
+        case "slice" if given:
+            return f"each rank keeps its part of {given}, which it holds already"
         case "exchange":
             return "each rank gets directly the boxes that it needs and lacks"
         case kind:
             return COLLECTIVES[kind].summary.rstrip(".")
+
+
+def _dims(parts: tuple[Part, ...]) -> str:
+    dims = [str(dim) for dim, _ in parts]
+    return f"dim {dims[0]}" if len(dims) == 1 else f"dims {', '.join(dims)}" if dims else ""

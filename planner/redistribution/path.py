@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import replace
 from math import inf, prod
 from typing import TypeVar
 
@@ -18,14 +19,16 @@ from ..core.collective import Redistribution, Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
-from .frame import Frame, frame
+from .frame import FEW, Frame, frame
 from .graph import Graph
 from .moves import Move, Rules
 from .options import DEFAULT_OPTIONS, SearchOptions
+from .pareto import pareto_front
 from .prices import SHIFT, Floor, Paid, Price, Prices, step
 from .route import Question, Route, Search, refines
 
 KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
+PARETO_WAYS = 20000
 Item = TypeVar("Item")
 
 
@@ -86,6 +89,30 @@ class Planner:
         steps = _steps(inner, mesh, route.moves)
         return Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
 
+    def pareto(
+        self, source: Layout, target: Layout, shape: tuple[int, ...], options: SearchOptions = DEFAULT_OPTIONS
+    ) -> tuple[Redistribution, ...]:
+        """Return the redistributions of which no other is better in time, bytes, peak and steps, the fastest first.
+
+        The objective plays no part, and the peak has no limit, since it is one of the four.
+
+        Raises
+        ------
+        LayoutError
+            As `plan`.
+        """
+        before, after = source.normal(self.mesh), target.normal(self.mesh)
+        fastest = self.plan(source, target, shape, replace(options, objective="time", peak_limit=False))
+        if local_steps(before, after, shape, self.mesh) is not None:
+            return (fastest,)
+        inner = frame(before, after, shape, self.mesh)
+        search = self.search(inner, replace(options, objective="time"))
+        ways = [path for path, _ in pareto_front(search, PARETO_WAYS)]
+        return tuple(
+            Redistribution(source=source, target=target, shape=shape, steps=_steps(inner, self.mesh, path))
+            for path in ways
+        ) or (fastest,)
+
     def search(self, inner: Frame, options: SearchOptions) -> Search:
         """Return the search for a way through a smaller problem."""
         graph = _kept(self._graphs, inner.rules, KEPT_GRAPHS) or self._new_graph(inner.rules)
@@ -108,7 +135,7 @@ class Planner:
                 # Where all divide, the parts of a dim are counted, so that all sizes share one table.
                 rooms=(count,) * len(inner.rooms) if inner.even else inner.rooms,
                 scale=volume * inner.rest // count ** len(inner.rooms) if inner.even else inner.rest,
-                first=options.objective, exchange=options.exchange, budget=options.budget,
+                first=options.objective, exchange=options.exchange, budget=options.budget if len(sizes) > FEW else None,
                 devices=self.mesh.device_count, sizes=sizes, even=inner.even,
             )
         )  # fmt: skip

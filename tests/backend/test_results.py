@@ -16,6 +16,7 @@ from planner import Plan, compose
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.figures import FIGURES
+from planner.redistribution import OBJECTIVES, SearchOptions
 from planner.simulate import slices
 
 from .conftest import Caller
@@ -255,3 +256,30 @@ def test_a_badge_that_is_not_there(client: Caller, state: dict[str, Any]) -> Non
     edge = next(edge for edge in state["view"]["edges"] if not edge["badges"])
     client.problem(client.get(path, params={"edge": edge["id"]}), 404, "plan.badge-unknown")
     client.problem(client.get(path, params={"edge": edge["id"], "badge": -1}), 422, "http.invalid")
+
+
+def test_redistribute_by_another_objective(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[tp, dp]", "mesh": "dp:2,tp:4", "shape": "64x64"}
+    direct = client.ok(client.post("/api/v1/redistribute", json=body))
+    assert [step["kind"] for step in direct["steps"]] == ["exchange"]
+    assert direct["gap"] == 0
+    for objective in OBJECTIVES:
+        options = SearchOptions(objective=objective, exchange=False)
+        expected = planner.redistribute("[dp, tp]", "[tp, dp]", "dp:2,tp:4", shape=(64, 64), options=options)
+        found = client.ok(client.post("/api/v1/redistribute", json=body | {"objective": objective, "exchange": False}))
+        assert [(step["kind"], step["target"]) for step in found["steps"]] == [
+            (step.kind, str(step.target)) for step in expected.steps
+        ]
+    client.problem(client.post("/api/v1/redistribute", json=body | {"objective": "beauty"}), 422, "http.invalid")
+
+
+def test_reasons_name_every_dim(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[-, -]", "mesh": "dp:2,tp:4", "shape": "64x64", "objective": "steps"}
+    (step,) = client.ok(client.post("/api/v1/redistribute", json=body | {"exchange": False}))["steps"]
+    assert (step["kind"], step["dim"]) == ("all_gather", -1)
+    assert step["why"] == "each rank gets the parts of dims 0, 1 that the others along dp·tp hold"
+
+
+def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:
+    body = {"source": "[tp]", "target": "[tp]", "mesh": "tp:8", "shape": "64", "to_shape": "8x8", "objective": "bytes"}
+    client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")

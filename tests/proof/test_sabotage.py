@@ -43,11 +43,27 @@ def _block() -> Plan:
     )
 
 
+def _unequal() -> Plan:
+    """Sizes that no axis divides; with three sequences over four ranks, one has none, and of 7 features one has one."""
+    graph = with_dropout(
+        tiny_graph(
+            "llama-biased", tied=True, num_hidden_layers=1, num_key_value_heads=2, vocab_size=33, intermediate_size=7,
+            hidden_size=30,
+        )
+    )  # fmt: skip
+    presets = (("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))
+    plan = tiny_plan("dp:4,tp:2", *presets, graph=graph)
+    return plan.batch(global_batch=6, seq=7, microbatches=2)
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "data_parallel": lambda: _states("data_parallel"),
     "zero3": lambda: _states("zero3"),
     "block": _block,
+    "unequal": _unequal,
 }
+WHOLE = {"block", "unequal"}
+"""Plans of which steps are dropped and doubled only."""
 UPDATED: dict[str, Callable[[], Plan]] = {
     "zero1": lambda: _states("zero1"),
     "zero2, deferred": lambda: _states("zero2").store("*", of="gradient", deferred=True),
@@ -72,12 +88,12 @@ def equivalent(change: Sabotage) -> str:
 
 @cache
 def changes(name: str) -> tuple[Sabotage, ...]:
-    """Return every change of a bundle; in the block and in updates, what is dropped or doubled."""
+    """Return every change of a bundle; in some and in updates, what is dropped or doubled."""
     plan = (PLANS | UPDATED)[name]()
     found = sabotages(bundle(plan)["model.py"], plan.decisions.mesh.names)
     if name in UPDATED:
         return tuple(c for c in found if c.place.split()[-1] in {"master", "reduce", "publish"} and whole(c))
-    return tuple(c for c in found if name != "block" or whole(c))
+    return tuple(c for c in found if name not in WHOLE or whole(c))
 
 
 def whole(change: Sabotage) -> bool:
@@ -89,7 +105,7 @@ def cases(plans: dict[str, Callable[[], Plan]]) -> list[object]:
     found = []
     for name in plans:
         for number, change in enumerate(changes(name)):
-            quick = number % QUICK_SHARE == 0 or (equivalent(change) and name == "block")
+            quick = number % QUICK_SHARE == 0 or (equivalent(change) and name in WHOLE)
             marks = () if quick else pytest.mark.slow
             found.append(pytest.param(name, change, id=f"{name}-{number}-{change.change.strip(':')}", marks=marks))
     return found
@@ -134,4 +150,5 @@ def test_every_kind_of_call_is_sabotaged() -> None:
     assert {change.kind for change in changes("block")} == {
         "AllGather", "AllReduce", "AllToAll", "Pad", "ReduceScatter", "Slice", "Zero",
     }  # fmt: skip
+    assert {"Exchange", "ReduceParts"} <= {change.kind for change in changes("unequal")}
     assert {c.place.split()[-1] for name in UPDATED for c in changes(name)} == {"master", "reduce", "publish"}

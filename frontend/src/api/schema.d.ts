@@ -499,7 +499,7 @@ export interface paths {
         put?: never;
         /**
          * Redistribute
-         * @description Return the cheapest way from one layout to another, with what each step moves and takes, and who holds what.
+         * @description Return the best way from one layout to another, with what each step moves and takes, and who holds what.
          *
          *     Layouts may be written as Shardwright, DTensor, JAX or MindSpore write them.
          */
@@ -1639,6 +1639,9 @@ export interface components {
          *         What MindSpore would run, where its planner was asked for.
          *     slices
          *         What the ranks hold at the start and after every step, with the mesh and the shape there.
+         *     gap
+         *         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
+         *         is not known.
          */
         RedistributionAnswer: {
             /** Bound Bytes */
@@ -1647,6 +1650,8 @@ export interface components {
             cluster: string;
             /** Dtype */
             dtype: string;
+            /** Gap */
+            gap: number | null;
             /** Mesh */
             mesh: [
                 string,
@@ -1688,6 +1693,10 @@ export interface components {
          *         `mindspore` and `mindspore-alltoall` plan as MindSpore does, to compare with it.
          *     cluster
          *         By default one of as many H100 as the mesh has ranks.
+         *     objective
+         *         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
+         *     exchange
+         *         Whether the direct exchange may be used.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1697,8 +1706,19 @@ export interface components {
              * @default bfloat16
              */
             dtype: string;
+            /**
+             * Exchange
+             * @default true
+             */
+            exchange: boolean;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][] | string;
+            /**
+             * Objective
+             * @default time
+             * @enum {string}
+             */
+            objective: "time" | "bytes" | "peak" | "steps";
             /**
              * Planner
              * @default cheapest

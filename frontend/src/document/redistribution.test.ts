@@ -6,6 +6,7 @@ import {
   fieldAt,
   fieldsOfQuery,
   fieldsOn,
+  hasOptions,
   queryOf,
   requestOf,
   standsStill,
@@ -30,6 +31,14 @@ describe("the address", () => {
     const typed = { ...FIRST, source: "[dp, tp·cp] +ep", target: "P('dp', None)&x=1", cluster: "" };
     expect(fieldsOfQuery(`?${queryOf(typed)}`)).toEqual(typed);
     expect(queryOf(typed)).not.toContain("cluster");
+  });
+
+  it("says what is to be least only where it is another than time", () => {
+    const fewest = { ...FIRST, objective: "steps", exchange: "no" };
+    expect(queryOf(FIRST)).not.toMatch(/objective|exchange|to-|planner/);
+    expect([hasOptions(FIRST), hasOptions(fewest)]).toEqual([false, true]);
+    expect(fieldsOfQuery(queryOf(fewest))).toEqual(fewest);
+    expect(requestOf(fewest)).toMatchObject({ objective: "steps", exchange: false });
   });
 
   it("may leave out what is as at first", () => {

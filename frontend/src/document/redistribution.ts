@@ -9,6 +9,14 @@ export interface Fields {
   cluster: string;
   source: string;
   target: string;
+  /** What is to be least. */
+  objective: string;
+  /** `no` to do without the direct exchange. */
+  exchange: string;
+  /** Another mesh of the same ranks, and another shape, which `target` is on; empty for the same. */
+  to_mesh: string;
+  to_shape: string;
+  planner: string;
 }
 
 export type Field = keyof Fields;
@@ -20,7 +28,30 @@ export const FIRST: Fields = {
   cluster: "",
   source: "[dp, tp]",
   target: "[tp, dp]",
+  objective: "time",
+  exchange: "yes",
+  to_mesh: "",
+  to_shape: "",
+  planner: "cheapest",
 };
+
+export const OBJECTIVES: { value: string; label: string }[] = [
+  { value: "time", label: "least time" },
+  { value: "bytes", label: "least bytes" },
+  { value: "peak", label: "least memory" },
+  { value: "steps", label: "fewest steps" },
+];
+
+export const PLANNERS: { value: string; label: string }[] = [
+  { value: "cheapest", label: "cheapest" },
+  { value: "mindspore", label: "as MindSpore" },
+  { value: "mindspore-alltoall", label: "as MindSpore, all-to-all" },
+];
+
+/** Whether more is asked than the first two rows say. */
+export function hasOptions(fields: Fields): boolean {
+  return MORE.some((key) => fields[key] !== FIRST[key]);
+}
 
 /** What to begin with on a mesh: two layouts that trade its last axes. */
 export function fieldsOn(mesh: readonly (readonly [string, number])[], cluster: string): Fields {
@@ -38,7 +69,20 @@ export function fieldsOn(mesh: readonly (readonly [string, number])[], cluster: 
 /** The form that would ask for an answer. */
 export function fieldsOf(answer: RedistributionAnswer): Fields {
   const { mesh, shape, dtype, cluster, source, target } = answer;
-  return { mesh: meshText(mesh), shape: shape.join("x"), dtype, cluster, source, target };
+  const last = answer.slices.at(-1);
+  const to_mesh = last && meshText(last.mesh) !== meshText(mesh) ? meshText(last.mesh) : "";
+  const to_shape = last && last.shape.join() !== shape.join() ? last.shape.join("x") : "";
+  return {
+    ...FIRST,
+    to_mesh,
+    to_shape,
+    mesh: meshText(mesh),
+    shape: shape.join("x"),
+    dtype,
+    cluster,
+    source,
+    target,
+  };
 }
 
 export function meshText(mesh: readonly (readonly [string, number])[]): string {
@@ -46,8 +90,16 @@ export function meshText(mesh: readonly (readonly [string, number])[]): string {
 }
 
 export function requestOf(fields: Fields): RedistributionRequest {
-  const { cluster, ...rest } = fields;
-  return { ...rest, cluster: cluster.trim() === "" ? null : cluster.trim() };
+  const { cluster, objective, exchange, to_mesh, to_shape, planner, ...rest } = fields;
+  return {
+    ...rest,
+    cluster: cluster.trim() === "" ? null : cluster.trim(),
+    objective: objective as RedistributionRequest["objective"],
+    exchange: exchange !== "no",
+    to_mesh: to_mesh.trim() === "" ? null : to_mesh,
+    to_shape: to_shape.trim() === "" ? null : to_shape,
+    planner: planner as RedistributionRequest["planner"],
+  };
 }
 
 const NAMES: Record<Field, string> = {
@@ -57,12 +109,21 @@ const NAMES: Record<Field, string> = {
   cluster: "cluster",
   source: "from",
   target: "to",
+  objective: "objective",
+  exchange: "exchange",
+  to_mesh: "to-mesh",
+  to_shape: "to-shape",
+  planner: "planner",
 };
 const KEYS = Object.keys(NAMES) as Field[];
+/** Said only where they are not as at first. */
+const MORE: readonly Field[] = ["objective", "exchange", "to_mesh", "to_shape", "planner"];
 
 /** The query of an address, with what is filled in. */
 export function queryOf(fields: Fields): string {
-  const filled = KEYS.filter((key) => fields[key] !== "");
+  const filled = KEYS.filter(
+    (key) => fields[key] !== "" && !(MORE.includes(key) && fields[key] === FIRST[key]),
+  );
   return new URLSearchParams(filled.map((key) => [NAMES[key], fields[key]])).toString();
 }
 
@@ -79,6 +140,7 @@ const BY_CODE: [RegExp, Field][] = [
   [/shape-/, "shape"],
   [/^tensor\.dtype-/, "dtype"],
   [/^hardware\./, "cluster"],
+  [/^reshape\./, "to_shape"],
 ];
 
 /** The field that a refusal is about: that whose text has the place, else the one that its code or subject tells. */

@@ -1,6 +1,22 @@
-import { ActionIcon, Autocomplete, Button, TextInput, Tooltip } from "@mantine/core";
+import {
+  ActionIcon,
+  Autocomplete,
+  Button,
+  Select,
+  Switch,
+  TextInput,
+  Tooltip,
+} from "@mantine/core";
+import { useState } from "react";
 import { api } from "../../api/client";
-import { type Field, fieldAt, standsStill } from "../../document/redistribution";
+import {
+  type Field,
+  fieldAt,
+  hasOptions,
+  OBJECTIVES,
+  PLANNERS,
+  standsStill,
+} from "../../document/redistribution";
 import { CaretError } from "../../ui/CaretError";
 import { Icon } from "../../ui/icons";
 import { ProblemNote } from "../../ui/states";
@@ -11,6 +27,7 @@ import type { Redistribution } from "./useRedistribution";
 /** Mesh, tensor and the two layouts, as texts; what the server can't read is marked where it is typed. */
 export function RedistributionForm({ form }: { form: Redistribution }) {
   const { fields, refused, busy, set, submit } = form;
+  const [more, setMore] = useState(hasOptions(fields));
   const registry = useResource("registry", api.registry);
   const wrong = refused && fieldAt(refused.problem, refused.sent);
   const stands = refused !== null && standsStill(refused.problem, refused.sent, fields);
@@ -84,8 +101,44 @@ export function RedistributionForm({ form }: { form: Redistribution }) {
       <p className={classes["hint"]}>
         Layouts as Shardwright, DTensor, JAX or MindSpore write them, such as{" "}
         <span className="mono">[dp, -] +tp</span>, <span className="mono">Shard(0), Partial()</span>{" "}
-        or <span className="mono">P('dp', None)</span>.
+        or <span className="mono">P('dp', None)</span>.{" "}
+        <button type="button" className="link" aria-expanded={more} onClick={() => setMore(!more)}>
+          {more ? "Fewer options" : "More options"}
+        </button>
       </p>
+      {more && (
+        <div className={classes["options"]}>
+          <TextInput
+            {...field("to_mesh", "To another mesh")}
+            placeholder="the same"
+            onChange={(event) => set({ to_mesh: event.currentTarget.value })}
+          />
+          <TextInput
+            {...field("to_shape", "Reshaped to")}
+            placeholder="the same"
+            onChange={(event) => set({ to_shape: event.currentTarget.value })}
+          />
+          <Select
+            label="Planner"
+            data={PLANNERS}
+            value={fields.planner}
+            onChange={(planner) => planner && submit({ planner })}
+          />
+          <Select
+            label="Looks for"
+            data={OBJECTIVES}
+            value={fields.objective}
+            onChange={(objective) => objective && submit({ objective })}
+          />
+          <Switch
+            size="xs"
+            className={classes["exchange"]}
+            label="direct exchange"
+            checked={fields.exchange !== "no"}
+            onChange={(event) => submit({ exchange: event.currentTarget.checked ? "yes" : "no" })}
+          />
+        </div>
+      )}
     </form>
   );
 }

@@ -2,6 +2,7 @@ import { ActionIcon, SegmentedControl, Slider } from "@mantine/core";
 import { type KeyboardEvent, useMemo, useState } from "react";
 import type { RedistributionAnswer } from "../../api/types";
 import { drawnDims } from "../../document/slices";
+import { formatPercent } from "../../document/units";
 import { axisColours } from "../../ui/colour";
 import { Icon } from "../../ui/icons";
 import { ScrollRegion } from "../../ui/ScrollRegion";
@@ -42,16 +43,20 @@ function Walk({
   const player = usePlayer(count, answer);
   const { at, go } = player;
   const [view, setView] = useState("picture");
-  const colours = useMemo(() => axisColours(answer.mesh.map(([name]) => name)), [answer]);
-  const drawn = useMemo(
-    () =>
-      drawnDims(
-        answer.shape,
-        answer.slices.map((state) => state.slices),
-      ),
-    [answer],
-  );
+  const colours = useMemo(() => {
+    const names = answer.slices.flatMap((state) => state.mesh.map(([name]) => name));
+    return axisColours([...new Set(names)]);
+  }, [answer]);
   const now = answer.slices[at];
+  // The dims that any state of this shape cuts, so that the picture stays the same from step to step.
+  const drawn = useMemo(() => {
+    const shape = now?.shape ?? [];
+    const alike = answer.slices.filter((other) => other.shape.join() === shape.join());
+    return drawnDims(
+      shape,
+      alike.map((other) => other.slices),
+    );
+  }, [answer, now]);
   if (!now) return null;
   const state = { now, before: answer.slices[at - 1], step: answer.steps[at - 1] };
 
@@ -78,6 +83,16 @@ function Walk({
           </p>
         )}
         <Totals answer={answer} />
+        {answer.gap !== null && answer.gap > 0 && (
+          <p className={classes["still"]}>
+            Not searched to the end: at most {formatPercent(answer.gap)} above the best way.
+          </p>
+        )}
+        {answer.operators.length > 0 && (
+          <p className={classes["still"]}>
+            MindSpore runs <span className="mono">{answer.operators.join(", ")}</span>
+          </p>
+        )}
         {answer.steps.length === 0 && (
           <p className={classes["nothing"]}>Nothing has to move: both layouts are the same.</p>
         )}

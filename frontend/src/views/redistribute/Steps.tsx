@@ -101,6 +101,7 @@ export function stateText(answer: RedistributionAnswer, at: number): string {
   const step = answer.steps[at - 1];
   if (!step) return `At the start: ${answer.source}`;
   const dims = dimsOf(step);
-  const over = `${longKind(step.kind)} over ${step.axes.join("·")}${dims && `, ${dims}`}`;
+  const axes = step.axes.length > 0 ? ` over ${step.axes.join("·")}` : "";
+  const over = `${longKind(step.kind)}${axes}${dims && `, ${dims}`}`;
   return `After step ${at} of ${answer.steps.length}, ${over}: ${step.target}`;
 }

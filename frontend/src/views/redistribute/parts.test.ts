@@ -61,6 +61,16 @@ describe("what a rank holds", () => {
     expect(parts).toEqual({ held: [[0, 4]], kept: null, arrived: [[[0, 4]]], before: [[0, 8]] });
   });
 
+  it("is drawn alone after a reshape, with what is new", () => {
+    const before = { ...held([[0, 4]]), shape: [4, 2] };
+    expect(partsOf(0, held([[0, 4]]), before, step([[[2, 4]]]))).toEqual({
+      held: [[0, 4]],
+      kept: [[0, 4]],
+      arrived: [[[2, 4]]],
+      before: null,
+    });
+  });
+
   it("is nothing where an uneven dim leaves nothing", () => {
     const parts = partsOf(0, held([[8, 8]]), held([[0, 8]]), step([]));
     expect(parts).toEqual({ held: [[8, 8]], kept: null, arrived: [], before: [[0, 8]] });

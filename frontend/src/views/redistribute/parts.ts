@@ -20,9 +20,12 @@ export function partsOf(
   step: RedistributionStep | undefined,
 ): Parts {
   const held: Box = now.slices[rank] ?? [];
-  const earlier: Box | undefined = before?.slices[rank];
+  // Parts of another shape have no place in this one.
+  const same = before?.shape.join() === now.shape.join();
+  const earlier: Box | undefined = same ? before?.slices[rank] : undefined;
   if (!step || !earlier) {
-    return { held, kept: isEmpty(held) ? null : held, arrived: [], before: null };
+    const arrived = step?.arrives[rank] ?? [];
+    return { held, kept: isEmpty(held) ? null : held, arrived, before: null };
   }
   const arrived: readonly Box[] = step.arrives[rank] ?? [];
   const common = overlap(held, earlier);

@@ -10,7 +10,8 @@ export interface Redistribution {
   refused: { problem: Problem; sent: Fields } | null;
   busy: boolean;
   set(change: Partial<Fields>): void;
-  submit(): void;
+  /** Asks for what is typed, with a last change. */
+  submit(change?: Partial<Fields>): void;
 }
 
 /**
@@ -62,6 +63,9 @@ export function useRedistribution(
     refused,
     busy,
     set: (change) => setFields((before) => ({ ...before, ...change })),
-    submit: () => void ask(fields),
+    submit: (change) => {
+      setFields({ ...fields, ...change });
+      void ask({ ...fields, ...change });
+    },
   };
 }
