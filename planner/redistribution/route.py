@@ -194,7 +194,7 @@ class Search:
             ways = [(goal, axes) for goal, axes in self.exchanges(node) if self._least_exchange(node, axes) < room]
             if ways:
                 direct = [self.question.prices.exchange(node, goal, axes) for goal, axes in ways]
-                edges = sorted([*direct, *edges], key=cost_of)
+                edges = sorted([*edges, *direct], key=cost_of)
                 self.work += EXCHANGE_WORK * len(direct)
         self.work += len(edges)
         self.extend()
@@ -223,10 +223,10 @@ class Search:
                 continue
             number = graph.number((after, partial, reduce))
             moving, near = self.question.prices.exchange_axes(node, number)
-            if near != moving and prod(sizes[axis] for axis in near) <= NEAR_RANKS:
-                found.append((number, near))
             if not (even and is_named(sizes, dims, after)):
                 found.append((number, moving))
+            if near != moving and prod(sizes[axis] for axis in near) <= NEAR_RANKS:
+                found.append((number, near))
         return found
 
     def _least_exchange(self, node: int, axes: Axes) -> int:
