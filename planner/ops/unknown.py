@@ -14,7 +14,7 @@ from ..core.tensor import TensorMeta
 from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
 
-_LIMIT = 8
+_LIMIT = 64
 _TARGET = re.compile(r"aten(\.\w+){1,2}")
 _ALLOWED = (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.keyword, ast.Load, ast.Call)
 

@@ -195,6 +195,15 @@ def test_a_smaller_block_may_move_more(sizes: dict[str, int], source: str, targe
     assert (found.received, pytest.approx(found.sent)) == counted(case.source, case.target, case)
 
 
+def test_a_smaller_block_may_move_more_summands() -> None:
+    mesh = DeviceMesh.of({"a": 3, "b": 3, "c": 3})
+    case = Case(mesh, (11, 11), Layout.parse("[b, a] +c"), Layout.parse("[-, a·b·c]"), 0)
+    step = COLLECTIVES["sum_exchange"].step(case.source, case.shape, mesh, target=case.target)
+    have, want = held(case.source, case), held(case.target, case)
+    lacking = [3 * len(wanted) - len(wanted & mine) for mine, wanted in zip(have, want, strict=True)]
+    assert COLLECTIVES["sum_exchange"].received(step, mesh) == max(lacking) > lacking[0]
+
+
 def test_parts_that_are_held_by_another_number_of_ranks_are_no_permutation() -> None:
     mesh = DeviceMesh.of({"a": 4, "b": 3})
     with pytest.raises(LayoutError, match="on another number of ranks") as caught:
