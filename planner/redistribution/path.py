@@ -2,8 +2,8 @@
 
 The price of a step is the caller's; the cost of a way is their sum. A step is allowed if it keeps within the *logical
 peak*: its input and output together are no larger than source and target together (`Redistribution.peak_elements`
-says what counts). Where no sequence is allowed (a Partial(max) can only be all-reduced, say), those with the least
-peak are.
+says what counts). Where no sequence is allowed, a sum-exchange is taken, which holds nothing but source and target;
+where that does not apply either (to a Partial(max), say), the sequences with the least peak are allowed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .pareto import pareto_front
 from .prices import SHIFT, Floor, Paid, Price, Prices, step
 from .route import Question, Route, Search, refines
 
+MOST_SUMMING = 256
 KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
 PARETO_WAYS = 20000
 Item = TypeVar("Item")
@@ -87,7 +88,11 @@ class Planner:
         else:
             route = _cheapest(search, room if options.limited else inf, inner)
         steps = _steps(inner, mesh, route.moves)
-        return Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
+        moved = Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
+        if options.limited and options.exchange and moved.peak_elements > room:
+            summed = sum_exchange(before, after, shape, mesh)
+            return moved if summed is None else Redistribution(source=source, target=target, shape=shape, steps=summed)
+        return moved
 
     def pareto(
         self, source: Layout, target: Layout, shape: tuple[int, ...], options: SearchOptions = DEFAULT_OPTIONS
@@ -178,6 +183,17 @@ def _cheapest(search: Search, limit: float, inner: Frame) -> Route:
                 "Use the value without partial axes.",
             )
         limit = next_limit
+
+
+def sum_exchange(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...] | None:
+    """Return the one step that finishes and makes partial sums on the way; None where it does not apply.
+
+    Its messages are counted one by one: beyond `MOST_SUMMING` ranks in a group that takes too long.
+    """
+    if not source.reduce == target.reduce == "sum":
+        return None
+    step = COLLECTIVES["sum_exchange"].step(source, shape, mesh, target=target)
+    return (step,) if step.group_size <= MOST_SUMMING else None
 
 
 def _gap(route: Route, options: SearchOptions) -> float:

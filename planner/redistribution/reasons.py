@@ -65,6 +65,13 @@ def _exchange(step: Step, target: Layout) -> str:
     )
 
 
+def _sum_exchange(step: Step, target: Layout) -> str:
+    return (
+        f"summands along {_names(step.axes)} go straight to who needs their sum: parts on another way would be larger "
+        "than source and target together"
+    )
+
+
 def _pad(step: Step, target: Layout) -> str:
     aim = "are to be" if set(step.axes) <= set(target.partial) else "may be"
     return f"values {aim} partial sums over {_names(step.axes)}: each rank puts its part of dim {step.dim} among zeros"
@@ -85,6 +92,7 @@ _REASONS: Mapping[str, Callable[[Step, Layout], str]] = MappingProxyType(
         "permute": _permute,
         "reduce_scatter": _reduce_scatter,
         "slice": _slice,
+        "sum_exchange": _sum_exchange,
         "zero": _zero,
     }
 )

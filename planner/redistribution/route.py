@@ -26,6 +26,8 @@ Spot = tuple[int, int]
 
 FAR = 1 << 512
 
+MOST_COUNTED = 1 << 62
+
 EXCHANGE_WORK = 50
 """Moves that are followed in the time in which the price of an exchange is worked out, about."""
 
@@ -228,8 +230,9 @@ class Search:
         first, states = len(self.bounds), question.graph.states
         if len(states) == first:
             return
-        if self.goal[1]:
-            # What is partial in the target may be anywhere, on no rank that wants it.
+        if self.goal[1] or prod(question.rooms) * question.scale > MOST_COUNTED:
+            # What is partial in the target may be anywhere, on no rank that wants it. Nor is more counted than the
+            # bits of an array's numbers hold: zero is a bound, too.
             self.bounds += [0] * (len(states) - first)
             self.lacking += [0] * (len(states) - first)
             return
@@ -237,7 +240,7 @@ class Search:
         partial = question.graph.partial(first)
         lacking = np.where(partial, question.prices.elements(question.target), lacking)
         time = (question.floor.setup + question.floor.element * lacking) * SECOND
-        least: list[int] = np.where(lacking > 0, time, 0.0).astype(np.int64).tolist()
+        least: list[int] = np.where(lacking > 0, np.minimum(time, MOST_COUNTED), 0.0).astype(np.int64).tolist()
         self.lacking += lacking.tolist()
         if question.first == "time":
             self.bounds += least
