@@ -33,6 +33,7 @@ from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .pooling import POOLS
 from .recurrent import RECURRENT
 from .reduce import REDUCTIONS
+from .regroup import RESHAPE
 from .reshape import MERGE_HEADS, SPLIT_HEADS
 from .rotary import ROTARY, ROTARY_TABLE
 from .rows import MEAN_SQUARE, ROW_MAX, SUM_EXP
@@ -54,6 +55,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             *POOLS.values(),
             EMBEDDING, EMBEDDING_BAG, DROPOUT,
             *ATTENTIONS.values(), ATTENTION_SCORES, HIDE_FUTURE, ATTEND, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            RESHAPE,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,
             COUNT_TARGETS, CROSS_ENTROPY, DIVIDE, LOG_LOSS, PICK_TARGET, SUM_TOKENS, TOKEN_LOSS, *MEAN_LOSSES,
