@@ -19,7 +19,7 @@ since the readers of a box that own it already need nothing, and the owners shar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -29,6 +29,7 @@ from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 
 Array = npt.NDArray[np.int64]
+_NEUTRAL = (np.ones((), np.int64),) * 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +61,9 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
     """Return what the busiest rank moves, exactly, for layouts with the same partial axes."""
     axes = _varying(source, target, shape, mesh)
     grid = tuple(mesh.size(axis) for axis in axes)
-    held, wanted, overlap, from_boxes, to_boxes = (np.ones((1,) * len(axes), np.int64) for _ in range(5))
-    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
-        begin, end = bounds(size, before, mesh, axes)
-        held = held * (end - begin)
-        if before == after:
-            present = (end > begin).astype(np.int64)
-            wanted, overlap = wanted * (end - begin), overlap * (end - begin)
-            from_boxes, to_boxes = from_boxes * present, to_boxes * present
-            continue
-        start, stop = bounds(size, after, mesh, axes)
-        wanted = wanted * (stop - start)
-        overlap = overlap * np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0)
-        from_boxes = from_boxes * _touched(start, stop, edges(size, before, mesh))
-        to_boxes = to_boxes * _touched(begin, end, edges(size, after, mesh))
+    dims = (_along(*cut, mesh, axes) for cut in zip(shape, source.dims, target.dims, strict=True))
+    factors = zip(_NEUTRAL, *dims, strict=True)
+    held, wanted, overlap, from_boxes, to_boxes = (reduce(np.multiply, along) for along in factors)
     overlap = np.broadcast_to(overlap, grid)
     kept = overlap > 0
     owners = tuple(i for i, axis in enumerate(axes) if axis not in source.sharded)
@@ -96,6 +86,23 @@ def elements(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Array:
         begin, end = bounds(size, dim, mesh, mesh.names)
         held = held * (end - begin)
     return held
+
+
+@lru_cache(maxsize=1 << 14)
+def _along(size: int, before: Axes, after: Axes, mesh: DeviceMesh, axes: Axes) -> tuple[Array, ...]:
+    """Return a dim's factors of what a rank holds, wants and keeps, and of the boxes on the other side of both."""
+    begin, end = bounds(size, before, mesh, axes)
+    if before == after:
+        present = (end > begin).astype(np.int64)
+        return end - begin, end - begin, end - begin, present, present
+    start, stop = bounds(size, after, mesh, axes)
+    return (
+        end - begin,
+        stop - start,
+        np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0),
+        _touched(start, stop, edges(size, before, mesh)),
+        _touched(begin, end, edges(size, after, mesh)),
+    )
 
 
 @lru_cache(maxsize=1 << 12)

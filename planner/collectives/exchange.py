@@ -7,6 +7,7 @@ from layout to layout undercuts; the owners of a box share its demand equally.
 from __future__ import annotations
 
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,8 @@ def _staging(step: Step, mesh: DeviceMesh) -> int:
     return moved.received + ceil(moved.sent)
 
 
-def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
+def exchanged(step: Step, world: World, mesh: DeviceMesh) -> World:
+    """Return what ranks hold after the messages: the sum of what they kept and of all that came in."""
     out: World = []
     for rank, array in enumerate(world):
         out.append(np.zeros(step.target.shape_of(step.shape, mesh, rank), array.dtype))
@@ -60,12 +62,13 @@ def _run(step: Step, world: World, mesh: DeviceMesh) -> World:
         for message in transfers(step.source, step.target, step.shape, mesh, group):
             packed = world[message.sender][_index(message.source)].reshape(-1)
             place = out[message.receiver][_index(message.target)]
-            place.flat[message.start : message.stop] = packed[message.start : message.stop]
+            place.flat[message.start : message.stop] += packed[message.start : message.stop]
     return out
 
 
-def _index(box: Ranges) -> tuple[slice, ...]:
-    return tuple(slice(start, stop) for start, stop in box)
+def _index(box: Ranges) -> tuple[Any, ...]:
+    """Return what selects a box as a view, also of a scalar."""
+    return (*(slice(start, stop) for start, stop in box), ...)
 
 
 EXCHANGE = CollectiveDef(
@@ -79,5 +82,5 @@ EXCHANGE = CollectiveDef(
     sent=_sent,
     rounds=_rounds,
     staging=_staging,
-    run=_run,
+    run=exchanged,
 )

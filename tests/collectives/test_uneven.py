@@ -83,6 +83,34 @@ def test_exchange_by_counted_messages(case: Case) -> None:
         assert sent <= wanted.sent + number
 
 
+@given(cases(even=False))
+def test_sums_are_finished_and_made_on_the_way(case: Case) -> None:
+    mesh = case.mesh
+    if case.source.normal(mesh).partial == case.target.normal(mesh).partial:
+        return
+    definition = COLLECTIVES["sum_exchange"]
+    step = definition.step(case.source, case.shape, mesh, target=case.target)
+    world = split(case.array(), case.source, mesh, np.random.default_rng(case.seed))
+    after = definition.run(step, world, mesh)
+    assert_holds(after, case.array(), case.target, mesh)
+    messages = wire.Wire(mesh.device_count)
+    for here, there in zip(wire.run(step, world, mesh, messages), after, strict=True):
+        np.testing.assert_array_equal(here, there)
+    assert (max(messages.received), max(messages.sent)) == (
+        definition.received(step, mesh),
+        definition.sent(step, mesh),
+    )
+    have, want = held(case.source, case), held(case.target, case)
+    finished = [axis for axis in case.source.partial if axis not in case.target.partial]
+    if set(case.target.partial) <= set(case.source.partial):
+        terms = mesh.size_of(finished)
+        lacking = [terms * len(wanted) - len(wanted & mine) for mine, wanted in zip(have, want, strict=True)]
+        assert definition.received(step, mesh) == max(lacking)
+    if not case.source.partial:
+        total = sum(messages.received)
+        assert total <= sum(len(wanted - mine) for mine, wanted in zip(have, want, strict=True))
+
+
 @given(cases(even=False), st.data())
 def test_any_named_collective(case: Case, data: st.DataObject) -> None:
     """Whatever may be done to a layout leads where it says, and moves what single messages move."""

@@ -171,6 +171,14 @@ class Studio:
         self.page.get_by_test_id("slices:weight").click()
         expect(self.page.get_by_test_id("ranks")).to_be_visible()
 
+    def reshaped(self) -> None:
+        self._way(mesh="a:4,b:2", shape="8x16", **{"from": "[a, b]", "to": "[b·a]", "to-shape": "128"})
+        self.page.get_by_role("button", name="Step forward").click()
+
+    def other_mesh(self) -> None:
+        self._way(mesh="a:3,b:8", shape="24x24", **{"from": "[a, b]", "to": "[c, d]", "to-mesh": "c:8,d:3"})
+        self.page.get_by_role("button", name="Step forward").click()
+
     def missing(self) -> None:
         self.page.goto("/plans/gone")
         expect(self.page.get_by_role("alert")).to_be_visible()
@@ -198,6 +206,8 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "partial-sum": Studio.partial_sum,
     "three-dims": Studio.three_dims,
     "rank-table": Studio.rank_table,
+    "reshaped": Studio.reshaped,
+    "other-mesh": Studio.other_mesh,
     "wrong-layout": Studio.wrong_layout,
     "step-through": Studio.step_through,
     "slices": Studio.slices,

@@ -15,9 +15,12 @@ from planner.proof import Proof
 from tests.tiny import inserted, tiny_graph, tiny_plan
 
 from .conftest import Prove
+from .small_models import Body, encoder, experts, images, model, recurrent
 
 ROOT, INNER = "model/put_in", "model.layers.*.mlp/put_in"
 ATTENTION = "model.layers.*.self_attn/attention"
+EXPERT = {"expert": ("a",), "batch": ()}
+FIRST = {"batch": ("a",), "head": ()}
 POOL = {"kernel": (3,), "stride": (1,), "padding": (1,)}
 
 
@@ -61,6 +64,25 @@ CASES: dict[str, tuple[ModelGraph, str, Mapping[str, tuple[str, ...]], set[str]]
 }
 """Graph, target, its factors, and parts that appear."""
 
+MODELS: dict[str, tuple[Body, Mapping[str, Mapping[str, tuple[str, ...]]], set[str]]] = {
+    "images": (images, {"*": {"batch": ("b",), "x": ("a",)}}, {"borders", "extend", "moments"}),
+    "images, rows": (images, {"*": {"y": ("a",), "seq": ("a",)}, "conv": {"o": ("b",)}}, {"moments"}),
+    "images, channels": (images, {"conv": {"i": ("a",)}, "deep": {"g": ("b",)}, "norm": {"c": ("a",)}}, set()),
+    "experts": (experts, {"*": {"batch": ("a",)}, "up": EXPERT, "act": FIRST, "down": EXPERT}, {"expert_linear"}),
+    "recurrent": (recurrent, {"*": {"batch": ("b", "a")}}, {"lstm", "gru", "rnn"}),
+    "encoder": (encoder, {"norm": {"h": ("a",)}, "attention": {"key": ("a",), "g": ("b",)}}, {"normalize", "attend"}),
+    "encoder, queries": (encoder, {"*": {"seq": ("a",)}}, {"unknown"}),
+}
+"""Body of a model, factors of operators, and operators that appear."""
+
+
+def model_plan(name: str) -> Plan:
+    body, decisions, _ = MODELS[name]
+    plan = tiny_plan("a:2,b:2", graph=model(name, body))
+    for target, factors in decisions.items():
+        plan = plan.shard(target, factors)
+    return plan
+
 
 def plan_of(name: str) -> Plan:
     graph, target, factors, _ = CASES[name]
@@ -74,6 +96,32 @@ def test_proven(name: str, prove_here: Callable[..., Proof]) -> None:
     assert CASES[name][3] <= found <= set(OPS)
     proof = prove_here(plan)
     assert proof.ok, proof.failures
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_small_models(name: str, prove_here: Callable[..., Proof]) -> None:
+    plan = model_plan(name)
+    found = {a.node.op for scope in train(plan).scopes for a in scope.assembly.nodes}
+    assert MODELS[name][2] <= found
+    proof = prove_here(plan)
+    assert proof.ok, proof.failures
+
+
+def test_batches_become_experts_by_all_to_all() -> None:
+    """Expert parallelism is what two layouts come to; nothing in the planner knows it."""
+    (root,) = train(model_plan("experts")).scopes
+    there, back = (
+        {d.redistribution.steps[0].kind for d in (*f.forward, *f.backward) if d.redistribution.steps}
+        for f in root.fanouts
+        if f.value in {"dispatch", "down"}
+    )
+    assert there == back == {"all_to_all"}
+
+
+def test_an_unknown_operator_is_reported() -> None:
+    findings = [d for d in train(model_plan("encoder")).assignment.diagnostics if d.code == "rule.op-unknown"]
+    assert [d.subject for d in findings] == ["total"]
+    assert "aten.cumsum.default" in findings[0].message
 
 
 def test_on_processes(prove: Prove) -> None:

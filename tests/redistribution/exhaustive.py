@@ -96,9 +96,3 @@ def cheapest(edges: Edges, source: Layout, limit: float, length: int) -> dict[La
                     after[spot] = min(after[spot], cost + price)
         reached = dict(after)
     return done
-
-
-def least_peak(edges: Edges, source: Layout, target: Layout, length: int) -> float:
-    """Return the least peak within which some walk leads to the target; inf if none does."""
-    peaks = {s.source_elements + t.target_elements for steps in edges.values() for s, _ in steps for t, _ in steps}
-    return next((p for p in sorted(peaks) if target in cheapest(edges, source, p, length)), inf)
