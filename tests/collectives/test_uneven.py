@@ -181,6 +181,15 @@ def test_by_hand(kind: str, source: str, arguments: dict[str, object], received:
     assert (COLLECTIVES[kind].received(step, mesh), COLLECTIVES[kind].sent(step, mesh)) == (received, sent)
 
 
+def test_messages_of_empty_parts_are_none() -> None:
+    """Three rows over eight ranks: an owner sends to seven others; if only two want a column each, to these."""
+    mesh = DeviceMesh.of({"a": 8})
+    step = COLLECTIVES["all_gather"].step(Layout.parse("[a]"), (3,), mesh, axes=("a",), dim=0)
+    assert COLLECTIVES["all_gather"].rounds(step, mesh) == 7
+    step = COLLECTIVES["all_to_all"].step(Layout.parse("[a, -]"), (3, 2), mesh, axes=("a",), dim=0, to_dim=1)
+    assert COLLECTIVES["all_to_all"].rounds(step, mesh) == 2
+
+
 @pytest.mark.parametrize(
     ("sizes", "source", "target", "shape"),
     [
