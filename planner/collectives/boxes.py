@@ -79,6 +79,42 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
     )
 
 
+def near_axes(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Axes:
+    """Return the axes that an exchange can't do without: those that move and shard the source."""
+    return tuple(axis for axis in moved_axes(source, target, shape, mesh) if axis in source.sharded)
+
+
+@lru_cache(maxsize=1 << 12)
+def near_demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Demand:
+    """Return what the busiest rank moves where no message leaves the groups over `near_axes`.
+
+    Within such a group every part has one owner, which sends it to all that want it. So what o sends is the sum of
+    |T(r) ∩ S(o)| over the other ranks r of its group.
+    """
+    group = near_axes(source, target, shape, mesh)
+    rest = tuple(axis for axis in _varying(source, target, shape, mesh) if axis not in group)
+    count = mesh.size_of(group)
+    grid = (count, mesh.size_of(rest))
+    common: Array = np.ones((count, *grid), np.int64)
+    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
+        sides = (*bounds(size, before, mesh, group + rest), *bounds(size, after, mesh, group + rest))
+        begin, end, start, stop = (_spread(side, group + rest, mesh).reshape(grid) for side in sides)
+        # By owner, by reader, by their coordinates on the axes that messages do not leave.
+        common *= np.maximum(np.minimum(end[:, None], stop[None]) - np.maximum(begin[:, None], start[None]), 0)
+    common[np.arange(count), np.arange(count)] = 0
+    moving = common > 0
+    return Demand(
+        received=int(common.sum(axis=0).max()),
+        sent=float(common.sum(axis=1).max()),
+        pieces=int(max(moving.sum(axis=0).max(), moving.sum(axis=1).max())),
+    )
+
+
+def _spread(side: Array, axes: Axes, mesh: DeviceMesh) -> Array:
+    """Return an array over axes in full, also where an axis makes no difference."""
+    return np.broadcast_to(side, tuple(mesh.size(axis) for axis in axes))
+
+
 def elements(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Array:
     """Return how many elements every rank holds, as an array over the axes of the mesh."""
     held = np.ones((1,) * len(mesh.names), np.int64)

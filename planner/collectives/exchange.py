@@ -2,6 +2,10 @@
 
 Every rank receives exactly what it needs and does not hold (an all-to-all-v), which no other way
 from layout to layout undercuts; the owners of a box share its demand equally.
+
+Where the source replicates some of the axes that move, the group may do without these (`near_axes`):
+every rank then fetches from the owners with its own coordinates on them. It receives as much, but over
+the links of the smaller group, and who owns what many want sends more.
 """
 
 from __future__ import annotations
@@ -15,21 +19,33 @@ from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.slices import Ranges
+from ..errors import LayoutError
 from . import checks
-from .boxes import Demand, demand, moved_axes
+from .boxes import Demand, demand, moved_axes, near_axes, near_demand
 from .definition import Call, CollectiveDef, World, groups
 from .messages import kept_box, transfers
 
 
 def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
-    return checks.moved("exchange", layout, mesh, call.target)
+    target = checks.moved("exchange", layout, mesh, call.target)
+    choices = moved_axes(layout, target, call.shape, mesh), near_axes(layout, target, call.shape, mesh)
+    if call.axes and set(call.axes) not in map(set, choices):
+        raise LayoutError(
+            "collective.group",
+            f"exchange from {layout} to {target} within groups over {'·'.join(call.axes)}: it runs over "
+            f"{' or '.join('·'.join(axes) or 'no axis' for axes in dict.fromkeys(choices))}.",
+            "Name one of these, or none.",
+        )
+    return target
 
 
 def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    return moved_axes(layout, call.target or layout, call.shape, mesh)
+    return call.axes or moved_axes(layout, call.target or layout, call.shape, mesh)
 
 
 def _demand(step: Step, mesh: DeviceMesh) -> Demand:
+    if set(step.axes) != set(moved_axes(step.source, step.target, step.shape, mesh)):
+        return near_demand(step.source, step.target, step.shape, mesh)
     return demand(step.source, step.target, step.shape, mesh)
 
 

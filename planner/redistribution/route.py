@@ -18,7 +18,7 @@ import numpy as np
 from ..core.mesh import Axes
 from .bound import summing_elements
 from .graph import Graph
-from .moves import Dims, Move, State, moved
+from .moves import Dims, Move, State
 from .prices import SECOND, SHIFT, Edge, Floor, Prices, cost_of
 
 Spot = tuple[int, int]
@@ -27,6 +27,9 @@ Spot = tuple[int, int]
 FAR = 1 << 512
 
 MOST_COUNTED = 1 << 62
+
+NEAR_RANKS = 64
+"""Ranks in the groups of an exchange that does without the axes that the source replicates, at most."""
 
 EXCHANGE_WORK = 50
 """Moves that are followed in the time in which the price of an exchange is worked out, about."""
@@ -150,7 +153,7 @@ class Search:
             here = viewed or prices.elements(node)
             ways = [(edge.node, edge.move.kind == "slice" and edge.node != goal) for edge in prices.edges(node)]
             if self.question.exchange and not viewed:
-                ways += [(after, False) for after in self.exchanges(node)]
+                ways += [(after, False) for after, _ in self.exchanges(node)]
             for after, view in ways:
                 higher = peak if view else max(peak, here + prices.elements(after))
                 reached = after, here if view else 0
@@ -188,10 +191,10 @@ class Search:
         """Return the moves out of a layout that may cost less than `room`, the cheapest first."""
         edges = self.question.prices.edges(node)
         if self.question.exchange and not viewed:
-            least = [(goal, self._least_exchange(node, goal)) for goal in self.exchanges(node)]
-            direct = [self.question.prices.exchange(node, goal) for goal, cost in least if cost < room]
-            if direct:
-                edges = sorted([*direct, *edges], key=cost_of)
+            ways = [(goal, axes) for goal, axes in self.exchanges(node) if self._least_exchange(node, axes) < room]
+            if ways:
+                direct = [self.question.prices.exchange(node, goal, axes) for goal, axes in ways]
+                edges = sorted([*edges, *direct], key=cost_of)
                 self.work += EXCHANGE_WORK * len(direct)
         self.work += len(edges)
         self.extend()
@@ -201,8 +204,12 @@ class Search:
         """Return the moves out of a layout, exchanges included where it is no view."""
         return self._edges(node, viewed, FAR)
 
-    def exchanges(self, node: int) -> list[int]:
-        """Return where an exchange out of a layout may lead: the target, or where only zeros and pads are missing."""
+    def exchanges(self, node: int) -> list[tuple[int, Axes]]:
+        """Return where exchanges out of a layout may lead, and over which axes.
+
+        That is the target, or where only zeros and pads are missing; over all axes that move, or over those of them
+        that shard the layout.
+        """
         graph = self.question.graph
         dims, partial, reduce = graph.states[node]
         goal, wanted, wanted_reduce = self.goal
@@ -210,19 +217,23 @@ class Search:
             return []
         goals = _unpadded(goal, tuple(axis for axis in wanted if axis not in partial))
         even, sizes = self.question.even, self.question.sizes
-        return [
-            graph.number((after, partial, reduce))
-            for after in goals
-            if not refines(dims, after) and not (even and is_named(sizes, dims, after))
-        ]
+        found: list[tuple[int, Axes]] = []
+        for after in goals:
+            if refines(dims, after):
+                continue
+            number = graph.number((after, partial, reduce))
+            moving, near = self.question.prices.exchange_axes(node, number)
+            if not (even and is_named(sizes, dims, after)):
+                found.append((number, moving))
+            if near != moving and prod(sizes[axis] for axis in near) <= NEAR_RANKS:
+                found.append((number, near))
+        return found
 
-    def _least_exchange(self, node: int, goal: int) -> int:
-        """Return what an exchange costs at least: working out what it moves takes long."""
-        question = self.question
-        state, after = question.graph.states[node], question.graph.states[goal]
-        setup, element = question.floor.exchange(moved(question.sizes, state[0], after[0]))
+    def _least_exchange(self, node: int, axes: Axes) -> int:
+        """Return what an exchange within groups over some axes costs at least: what it moves takes long to work out."""
+        setup, element = self.question.floor.exchange(axes)
         time = int((setup + element * self.lacking[node]) * SECOND)
-        return self._first(state, self.lacking[node]) + time
+        return self._first(self.question.graph.states[node], self.lacking[node]) + time
 
     def extend(self) -> None:
         """Find the lower bounds of the layouts that are new in the graph."""

@@ -181,6 +181,15 @@ def test_by_hand(kind: str, source: str, arguments: dict[str, object], received:
     assert (COLLECTIVES[kind].received(step, mesh), COLLECTIVES[kind].sent(step, mesh)) == (received, sent)
 
 
+def test_messages_of_empty_parts_are_none() -> None:
+    """Three rows over eight ranks: an owner sends to seven others; if only two want a column each, to these."""
+    mesh = DeviceMesh.of({"a": 8})
+    step = COLLECTIVES["all_gather"].step(Layout.parse("[a]"), (3,), mesh, axes=("a",), dim=0)
+    assert COLLECTIVES["all_gather"].rounds(step, mesh) == 7
+    step = COLLECTIVES["all_to_all"].step(Layout.parse("[a, -]"), (3, 2), mesh, axes=("a",), dim=0, to_dim=1)
+    assert COLLECTIVES["all_to_all"].rounds(step, mesh) == 2
+
+
 @pytest.mark.parametrize(
     ("sizes", "source", "target", "shape"),
     [
@@ -193,6 +202,15 @@ def test_a_smaller_block_may_move_more(sizes: dict[str, int], source: str, targe
     case = Case(DeviceMesh.of(sizes), shape, Layout.parse(source), Layout.parse(target), 0)
     found = demand(case.source, case.target, shape, case.mesh)
     assert (found.received, pytest.approx(found.sent)) == counted(case.source, case.target, case)
+
+
+def test_a_smaller_block_may_move_more_summands() -> None:
+    mesh = DeviceMesh.of({"a": 3, "b": 3, "c": 3})
+    case = Case(mesh, (11, 11), Layout.parse("[b, a] +c"), Layout.parse("[-, a·b·c]"), 0)
+    step = COLLECTIVES["sum_exchange"].step(case.source, case.shape, mesh, target=case.target)
+    have, want = held(case.source, case), held(case.target, case)
+    lacking = [3 * len(wanted) - len(wanted & mine) for mine, wanted in zip(have, want, strict=True)]
+    assert COLLECTIVES["sum_exchange"].received(step, mesh) == max(lacking) > lacking[0]
 
 
 def test_parts_that_are_held_by_another_number_of_ranks_are_no_permutation() -> None:

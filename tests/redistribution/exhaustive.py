@@ -45,6 +45,7 @@ def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh:
     dims = range(len(shape))
     targeted = ("exchange", "permute", "all_gather", "reduce_scatter", "all_to_all")
     tries = [(kind, {"target": node}) for kind in targeted for node in nodes]
+    tries += [("exchange", {"target": node, "axes": axes}) for node in nodes for axes in sets]
     tries += [(kind, {"axes": axes}) for kind in ("all_reduce", "zero") for axes in sets]
     tries += [
         (kind, {"axes": axes, "dim": dim})
