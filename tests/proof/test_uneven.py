@@ -43,6 +43,10 @@ PLANS: dict[str, Plan] = {
     .shard("embed_tokens", {"seq": ("a", "b")})
     .shard("lm_head", {"n": ("b", "a")})
     .store("*", axes=("a", "b"), regather=True),
+    # Ranks 3 and 7 read no row of the head; when it is fetched again in backward, they take part all the same.
+    "copies that some ranks have nothing of": plan("a:2,b:4", graph=tiny_graph(num_hidden_layers=1, vocab_size=3))
+    .shard("lm_head", {"n": "b"})
+    .store("lm_head", layout="[a·b, -]", regather=True),
 }  # fmt: skip
 
 
