@@ -25,7 +25,7 @@ FEATURES = {
     "kept partial", "microbatches", "partial stays",
     "regather", "runs cut", "several axes on a factor", "several layouts of readers", "several raw gradients",
     "sharded rotary table", "sharded sequence in attention", "sharded vocabulary of the loss",
-    "sharded vocabulary of the table", "sharded width of a norm", "step all_gather", "step all_reduce",
+    "sharded vocabulary of the table", "sharded width of a norm", "three layouts of readers", "step all_gather", "step all_reduce",
     "step all_to_all", "step exchange", "step pad", "step reduce_scatter", "step slice", "step zero",
     "no seq on some ranks", "step permute", "unequal all_reduce", "unequal batch", "unequal chunks of chunks",
     "unequal exchange", "unequal h", "unequal k", "unequal n", "unequal pad", "unequal reduce_scatter",
