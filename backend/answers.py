@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
+from planner import compose
 from planner.collectives import COLLECTIVES
 from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
@@ -21,7 +22,7 @@ from planner.core.tensor import DTYPE_BYTES
 from planner.cost import leg_seconds, step_seconds
 from planner.drawing import leg_reason, step_reason
 from planner.importers import load_zoo, zoo_names
-from planner.redistribution import crossing_bound, lower_bound_elements
+from planner.redistribution import crossing_bound
 from planner.simulate import arrivals, leg_arrivals, slice_map
 
 from .evaluation import Evaluated
@@ -159,15 +160,17 @@ def redistribution_answer(
 ) -> RedistributionAnswer:
     """Return a redistribution with what each step moves and takes, and who holds what after it."""
     size = DTYPE_BYTES[dtype]
-    bound = lower_bound_elements(found.source, found.target, found.shape, mesh)
-    steps = [_step(step, found.shape, size, mesh, machines) for step in found.steps]
+    told = compose.account(found, mesh, dtype=dtype, cluster=machines.name)
+    steps = [
+        _step(step.step, found.shape, size, mesh, machines).model_copy(update={"why": step.reason})
+        for step in told.steps
+    ]
     layouts = (found.source, *(step.target for step in found.steps))
     return RedistributionAnswer(
         mesh=list(mesh.axes), source=str(found.source), target=str(found.target), shape=list(found.shape), dtype=dtype,
         cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
-        received_bytes=sum(step.received_bytes for step in steps),
-        bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps), gap=found.gap,
+        received_bytes=told.received_bytes, bound_bytes=told.bound_bytes, peak_bytes=told.peak_bytes,
+        seconds=told.seconds, gap=found.gap,
     )  # fmt: skip
 
 

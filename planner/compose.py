@@ -47,13 +47,24 @@ from .hardware import precision as precision_named
 from .importers import load_model, load_source
 from .importers import shrunk as shrunk_graph
 from .plan import Plan
-from .redistribution import DEFAULT_OPTIONS, Floor, Planner, SearchOptions, distribute, plan_crossing, plan_mindspore
+from .redistribution import (
+    DEFAULT_OPTIONS,
+    Account,
+    Floor,
+    Planner,
+    SearchOptions,
+    distribute,
+    plan_crossing,
+    plan_mindspore,
+)
+from .redistribution import account as account_of
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
+    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train",
+    "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -183,6 +194,20 @@ def redistribute(
     name = cluster or cluster_name(mesh.device_count)
     layouts = [read_layout(layout, mesh, shape) if isinstance(layout, str) else layout for layout in (source, target)]
     return _plan_edge(layouts[0], layouts[1], shape, _element_bytes(dtype), mesh, name, options)
+
+
+def pareto(
+    source: Layout, target: Layout, mesh: DeviceMesh, *, shape: tuple[int, ...], dtype: str, cluster: str,
+    options: SearchOptions = DEFAULT_OPTIONS,
+) -> tuple[Redistribution, ...]:  # fmt: skip
+    """Return the ways of which no other is better in time, bytes, peak and number of steps, the fastest first."""
+    return _planner(mesh, cluster, _element_bytes(dtype)).pareto(source, target, shape, options)
+
+
+def account(moved: Redistribution, mesh: DeviceMesh, *, dtype: str, cluster: str) -> Account:
+    """Return what a redistribution moves and takes, step by step with the reason for each, beside the lower bound."""
+    size = _element_bytes(dtype)
+    return account_of(moved, mesh, size, _planner(mesh, cluster, size).price)
 
 
 def cross(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from planner.compose import load_model
-from planner.core.graph import Block, ModelGraph, Node, Repeat, Value
+from planner.core.graph import Attribute, Block, ModelGraph, Node, Repeat, Value
 from planner.core.mesh import DeviceMesh
 from planner.hardware import cluster_name
 from planner.ops import OPS
@@ -54,6 +55,11 @@ def with_dropout(graph: ModelGraph, p: float = 0.25, seed: int = 3) -> ModelGrap
         "model.layers.*.self_attn.o_proj": "model.layers.*.self_attn/dropout",
         "model.layers.*.mlp.down_proj": "model.layers.*.mlp/dropout",
     }
+    return inserted(graph, {after: (name, "dropout", {"p": p, "seed": seed}) for after, name in places.items()})
+
+
+def inserted(graph: ModelGraph, places: Mapping[str, tuple[str, str, Mapping[str, Attribute]]]) -> ModelGraph:
+    """Return the graph with operators of one operand put in: node before → name, operator and attributes."""
 
     def dropped(block: Block) -> Block:
         body: list[Node | Repeat] = []
@@ -64,13 +70,12 @@ def with_dropout(graph: ModelGraph, p: float = 0.25, seed: int = 3) -> ModelGrap
                 read = replace(read, block=dropped(read.block))
             body.append(read)
             if item.name in places:
-                name, (value,) = places[item.name], item.results
-                attributes = {"p": p, "seed": seed}
+                (name, op, attributes), (value,) = places[item.name], item.results
                 body.append(
                     Node(
-                        name=name, op="dropout", operands=(value.name,), results=(Value(name=name, meta=value.meta),),
-                        attributes=tuple(attributes.items()), module=name.partition("/")[0],
-                        rule=OPS["dropout"].rule((value.meta,), (value.meta,), attributes),
+                        name=name, op=op, operands=(value.name,), results=(Value(name=name, meta=value.meta),),
+                        attributes=tuple(sorted(attributes.items())), module=name.partition("/")[0],
+                        rule=OPS[op].rule((value.meta,), (value.meta,), attributes),
                     )
                 )  # fmt: skip
                 renamed[value.name] = name

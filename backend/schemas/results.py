@@ -107,7 +107,7 @@ class Slices(BaseModel):
 
 
 class RedistributionAnswer(BaseModel):
-    """The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved.
+    """The cheapest steps; `bound_bytes` is what no way can do without, null where no bound is known.
 
     Parameters
     ----------

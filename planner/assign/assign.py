@@ -24,6 +24,7 @@ from .follow import follow
 from .parameter import parameter_layout
 from .target import EVERYWHERE, Span, covers, span
 from .uneven import uneven
+from .unknown import unknown
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -39,7 +40,8 @@ def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
     work = _Work(graph, decisions)
     work.root()
     assemblies = (work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs))
-    findings = (*work.diagnostics, *uneven(assemblies, work.symbols, decisions.mesh), *_unmatched(graph, decisions))
+    findings = (*work.diagnostics, *uneven(assemblies, work.symbols, decisions.mesh), *unknown(assemblies))
+    findings = (*findings, *_unmatched(graph, decisions))
     return Assignment(
         graph=graph, mesh=decisions.mesh, symbols=work.symbols, assemblies=assemblies, diagnostics=findings
     )

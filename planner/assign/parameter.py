@@ -30,12 +30,16 @@ def parameter_layout(
     given = tuple(decisions)
     layout, layouts = read.adjoint, {}
     for state in STATES:
+        before = layout
         for decision in given:
             if decision.of == state and decision.layout is not None:
                 layout = _whole(parameter, state, decision.layout)
             elif decision.of == state and decision.axes:
                 layout = _further(parameter, state, layout, decision.axes, shape, mesh, diagnostics)
         layout.local_shape(shape, mesh, subject=parameter.name)
+        # Axes of size 1 alone make no other place.
+        if state != STATES[0] and layout.normal(mesh) == before.normal(mesh):
+            layout = before
         layouts[state] = layout
     regather = next((d.regather for d in reversed(given) if d.of == "storage"), False)
     moved = layouts["storage"].normal(mesh) != read.normal(mesh)

@@ -7,6 +7,7 @@ as reduce-scatters, that data parallelism all-reduces weights, are results of th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..core.assignment import (
@@ -37,12 +38,14 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
         with the element type `gradient`.
     """
     assignment = sharded.assignment
-    needing = _needing_gradient(assignment)
+    with_gradient = _values_with_gradient(assignment)
     scopes = tuple(
         Scope(
             assembly=scope.assembly,
             fanouts=tuple(
-                _backward(assignment, f, scope.assembly.parameter(f.value), plan_edge) if f.value in needing else f
+                _backward(assignment, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
+                if f.value in with_gradient
+                else f
                 for f in scope.fanouts
             ),
             updates=tuple(_update(assignment, p, plan_edge) for p in scope.assembly.parameters),
@@ -63,9 +66,15 @@ def _update(assignment: Assignment, placed: ParameterLayout, plan_edge: PlanEdge
     )
 
 
-def _backward(assignment: Assignment, fanout: Fanout, placed: ParameterLayout | None, plan_edge: PlanEdge) -> Fanout:
+def _backward(
+    assignment: Assignment,
+    fanout: Fanout,
+    placed: ParameterLayout | None,
+    with_gradient: frozenset[str],
+    plan_edge: PlanEdge,
+) -> Fanout:
     gradient = placed.gradient if placed else fanout.source.adjoint
-    readers = tuple(replace(r, raw=_raw(assignment, r)) for r in fanout.readers)
+    readers = tuple(replace(r, raw=_raw(assignment, r, with_gradient)) for r in fanout.readers)
     groups: dict[Layout, tuple[Layout, list[int]]] = {}
     for position, reader in enumerate(readers):
         if reader.raw is not None:
@@ -103,34 +112,51 @@ def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:
     return next((n for n in nodes if n.node.name == reader.node), None)
 
 
-def _raw(assignment: Assignment, reader: Reader) -> Layout | None:
-    """Return the raw layout at a reader; None where its operator is not differentiable in this operand."""
+def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[str]) -> Layout | None:
+    """Return the raw layout at a reader; None where its operator hands no gradient to this operand."""
     node = _node(assignment, reader)
     if node is None:
         return reader.layout.adjoint
     definition = OPS[node.node.op]
     if definition.operand_names[reader.operand] not in definition.differentiable:
         return None
+    if not any(value.name in with_gradient for value in node.node.results):
+        return None
     return raw_layout(reader.layout, node.results, node.node.name)
 
 
-def _needing_gradient(assignment: Assignment) -> frozenset[str]:
-    """Return the names of all parameters and of all values that depend on one."""
-    needing = {p.parameter.name for a in assignment.assemblies for p in a.parameters}
-    size = -1
-    while size != len(needing):
-        size = len(needing)
-        for assembly in assignment.assemblies:
-            flows = [(outer, inner) for inner, outer in assembly.operands]
-            flows += [(output, inner) for inner, output in assembly.carried]
-            flows += [(o, r) for (_, o), r in zip(assembly.carried, assembly.results, strict=False)]
-            for assigned in assembly.nodes:
-                definition = OPS[assigned.node.op]
-                flows += [
-                    (operand, value.name)
-                    for name, operand in zip(definition.operand_names, assigned.node.operands, strict=False)
-                    if name in definition.differentiable
-                    for value in assigned.node.results
-                ]
-            needing |= {target for source, target in flows if source in needing}
-    return frozenset(needing)
+def _values_with_gradient(assignment: Assignment) -> frozenset[str]:
+    """Return the names of all parameters and values that depend on a parameter and on which the loss depends.
+
+    What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
+    """
+    parameters = {p.parameter.name for a in assignment.assemblies for p in a.parameters}
+    flows = tuple(_flows(assignment))
+    wanted = _reached(assignment.graph.root.outputs[:1], ((target, source) for source, target in flows))
+    return _reached(parameters, flows) & wanted
+
+
+def _reached(start: Iterable[str], flows: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Return what the flows lead to from a start, itself with it."""
+    leads: dict[str, list[str]] = {}
+    for source, target in flows:
+        leads.setdefault(source, []).append(target)
+    found, ahead = set(start), list(start)
+    while ahead:
+        fresh = [target for target in leads.get(ahead.pop(), ()) if target not in found]
+        found.update(fresh)
+        ahead += fresh
+    return frozenset(found)
+
+
+def _flows(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """Yield pairs of names: a gradient of the second is one of the first too."""
+    for assembly in assignment.assemblies:
+        yield from ((outer, inner) for inner, outer in assembly.operands)
+        yield from ((output, inner) for inner, output in assembly.carried)
+        yield from ((o, r) for (_, o), r in zip(assembly.carried, assembly.results, strict=False))
+        for assigned in assembly.nodes:
+            definition = OPS[assigned.node.op]
+            for name, operand in zip(definition.operand_names, assigned.node.operands, strict=False):
+                if name in definition.differentiable:
+                    yield from ((operand, value.name) for value in assigned.node.results)

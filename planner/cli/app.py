@@ -162,16 +162,26 @@ def redistribute(
     planner: Annotated[
         str, typer.Option(metavar="NAME", help="cheapest; mindspore or mindspore-alltoall, to compare with it.")
     ] = "cheapest",
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What is least: time, bytes (received), peak (memory) or steps.")
+    ] = "time",
+    no_exchange: Annotated[bool, typer.Option("--no-exchange", help="Do without the direct exchange.")] = False,
+    front: Annotated[
+        bool, typer.Option("--pareto", help="List the ways of which none is better in time, bytes, peak and steps.")
+    ] = False,
     steps: Annotated[bool, typer.Option("--steps", help="Draw what the ranks hold after every step.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the cheapest collectives from one layout to another, and draw which rank holds what."""
+    """Find the best collectives from one layout to another, and draw which rank holds what."""
+    from ..redistribution import SearchOptions
     from . import syntax
 
     before, after = syntax.two_layouts(layouts or (), source, target)
+    options = SearchOptions(objective=objective, exchange=not no_exchange)
     if to_mesh or to_shape or planner != "cheapest":
         from .crossing import crossing_answer, crossing_json, crossing_text
 
+        syntax.without_options(options, front)
         crossed = crossing_answer(
             before, after, mesh=mesh, to_mesh=to_mesh, shape=shape, to_shape=to_shape, dtype=dtype, cluster=cluster,
             planner=planner,
@@ -180,7 +190,7 @@ def redistribute(
         return
     from .redistribution import answer, answer_json, answer_text
 
-    found = answer(before, after, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster)
+    found = answer(before, after, mesh=mesh, shape=shape, dtype=dtype, cluster=cluster, options=options, front=front)
     if as_json:
         show_json(answer_json(found))
     else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..core.mesh import Axes
 from ..errors import PlannerError
+from ..redistribution import DEFAULT_OPTIONS, SearchOptions
 from ..surfaces import Counts, Side, read_counts
 
 
@@ -110,6 +111,22 @@ def two_layouts(given: Sequence[str], source: str | None, target: str | None) ->
             "Write e.g. --from '[dp, tp]' --to '[tp, dp]'.",
         )  # fmt: skip
     return found[0], found[1]
+
+
+def without_options(options: SearchOptions, front: bool) -> None:
+    """Check that a way to another mesh or shape, or as MindSpore plans it, asks for nothing that is not offered there.
+
+    Raises
+    ------
+    PlannerError
+        `cli.options-crossed`.
+    """
+    if front or options != DEFAULT_OPTIONS:
+        raise PlannerError(
+            "cli.options-crossed",
+            "--objective, --no-exchange and --pareto are for one mesh and shape, and for the cheapest planner.",
+            "Leave them out, or leave out --to-mesh, --to-shape and --planner.",
+        )
 
 
 def _shard_error(text: str, problem: str) -> PlannerError:

@@ -17,6 +17,7 @@ from .pad import PAD
 from .permute import PERMUTE
 from .reduce_scatter import REDUCE_SCATTER
 from .slice import SLICE
+from .sum_exchange import SUM_EXCHANGE
 from .zero import ZERO
 
 COLLECTIVES: Mapping[str, CollectiveDef] = MappingProxyType(
@@ -29,6 +30,7 @@ COLLECTIVES: Mapping[str, CollectiveDef] = MappingProxyType(
         "permute": PERMUTE,
         "reduce_scatter": REDUCE_SCATTER,
         "slice": SLICE,
+        "sum_exchange": SUM_EXCHANGE,
         "zero": ZERO,
     }
 )

@@ -11,7 +11,7 @@ from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from . import checks
 from .boxes import demand
-from .definition import Call, CollectiveDef, World, even, groups, ring_rounds
+from .definition import Call, CollectiveDef, World, even, groups
 from .parts import in_place, join, taken
 
 
@@ -40,6 +40,12 @@ def _sent(step: Step, mesh: DeviceMesh) -> float:
     return step.target_elements - step.source_elements
 
 
+def _rounds(step: Step, mesh: DeviceMesh) -> int:
+    if not even(step, mesh):
+        return demand(step.source, step.target, step.shape, mesh).pieces
+    return step.group_size - 1
+
+
 def _staging(step: Step, mesh: DeviceMesh) -> int:
     if not even(step, mesh):
         moved = demand(step.source, step.target, step.shape, mesh)
@@ -65,7 +71,7 @@ ALL_GATHER = CollectiveDef(
     group=_group,
     received=_received,
     sent=_sent,
-    rounds=ring_rounds,
+    rounds=_rounds,
     staging=_staging,
     run=_run,
 )

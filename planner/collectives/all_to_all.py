@@ -12,7 +12,7 @@ from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
 from . import checks
 from .boxes import demand
-from .definition import Call, CollectiveDef, World, even, groups, ring_rounds
+from .definition import Call, CollectiveDef, World, even, groups
 from .parts import cut, given, in_place, join, taken
 
 
@@ -49,6 +49,12 @@ def _sent(step: Step, mesh: DeviceMesh) -> float:
     return _received(step, mesh)
 
 
+def _rounds(step: Step, mesh: DeviceMesh) -> int:
+    if not even(step, mesh):
+        return demand(step.source, step.target, step.shape, mesh).pieces
+    return step.group_size - 1
+
+
 def _staging(step: Step, mesh: DeviceMesh) -> int:
     if step.dim < 0 or not even(step, mesh):
         moved = demand(step.source, step.target, step.shape, mesh)
@@ -75,7 +81,7 @@ ALL_TO_ALL = CollectiveDef(
     group=_group,
     received=_received,
     sent=_sent,
-    rounds=ring_rounds,
+    rounds=_rounds,
     staging=_staging,
     run=_run,
 )

@@ -19,7 +19,7 @@ since the readers of a box that own it already need nothing, and the owners shar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -29,6 +29,7 @@ from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 
 Array = npt.NDArray[np.int64]
+_NEUTRAL = (np.ones((), np.int64),) * 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +61,9 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
     """Return what the busiest rank moves, exactly, for layouts with the same partial axes."""
     axes = _varying(source, target, shape, mesh)
     grid = tuple(mesh.size(axis) for axis in axes)
-    held, wanted, overlap, from_boxes, to_boxes = (np.ones((1,) * len(axes), np.int64) for _ in range(5))
-    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
-        begin, end = bounds(size, before, mesh, axes)
-        held = held * (end - begin)
-        if before == after:
-            present = (end > begin).astype(np.int64)
-            wanted, overlap = wanted * (end - begin), overlap * (end - begin)
-            from_boxes, to_boxes = from_boxes * present, to_boxes * present
-            continue
-        start, stop = bounds(size, after, mesh, axes)
-        wanted = wanted * (stop - start)
-        overlap = overlap * np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0)
-        from_boxes = from_boxes * _touched(start, stop, edges(size, before, mesh))
-        to_boxes = to_boxes * _touched(begin, end, edges(size, after, mesh))
+    dims = (_along(*cut, mesh, axes) for cut in zip(shape, source.dims, target.dims, strict=True))
+    factors = zip(_NEUTRAL, *dims, strict=True)
+    held, wanted, overlap, from_boxes, to_boxes = (reduce(np.multiply, along) for along in factors)
     overlap = np.broadcast_to(overlap, grid)
     kept = overlap > 0
     owners = tuple(i for i, axis in enumerate(axes) if axis not in source.sharded)
@@ -89,6 +79,42 @@ def demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceM
     )
 
 
+def near_axes(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Axes:
+    """Return the axes that an exchange can't do without: those that move and shard the source."""
+    return tuple(axis for axis in moved_axes(source, target, shape, mesh) if axis in source.sharded)
+
+
+@lru_cache(maxsize=1 << 12)
+def near_demand(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Demand:
+    """Return what the busiest rank moves where no message leaves the groups over `near_axes`.
+
+    Within such a group every part has one owner, which sends it to all that want it. So what o sends is the sum of
+    |T(r) ∩ S(o)| over the other ranks r of its group.
+    """
+    group = near_axes(source, target, shape, mesh)
+    rest = tuple(axis for axis in _varying(source, target, shape, mesh) if axis not in group)
+    count = mesh.size_of(group)
+    grid = (count, mesh.size_of(rest))
+    common: Array = np.ones((count, *grid), np.int64)
+    for size, before, after in zip(shape, source.dims, target.dims, strict=True):
+        sides = (*bounds(size, before, mesh, group + rest), *bounds(size, after, mesh, group + rest))
+        begin, end, start, stop = (_spread(side, group + rest, mesh).reshape(grid) for side in sides)
+        # By owner, by reader, by their coordinates on the axes that messages do not leave.
+        common *= np.maximum(np.minimum(end[:, None], stop[None]) - np.maximum(begin[:, None], start[None]), 0)
+    common[np.arange(count), np.arange(count)] = 0
+    moving = common > 0
+    return Demand(
+        received=int(common.sum(axis=0).max()),
+        sent=float(common.sum(axis=1).max()),
+        pieces=int(max(moving.sum(axis=0).max(), moving.sum(axis=1).max())),
+    )
+
+
+def _spread(side: Array, axes: Axes, mesh: DeviceMesh) -> Array:
+    """Return an array over axes in full, also where an axis makes no difference."""
+    return np.broadcast_to(side, tuple(mesh.size(axis) for axis in axes))
+
+
 def elements(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Array:
     """Return how many elements every rank holds, as an array over the axes of the mesh."""
     held = np.ones((1,) * len(mesh.names), np.int64)
@@ -96,6 +122,23 @@ def elements(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Array:
         begin, end = bounds(size, dim, mesh, mesh.names)
         held = held * (end - begin)
     return held
+
+
+@lru_cache(maxsize=1 << 14)
+def _along(size: int, before: Axes, after: Axes, mesh: DeviceMesh, axes: Axes) -> tuple[Array, ...]:
+    """Return a dim's factors of what a rank holds, wants and keeps, and of the boxes on the other side of both."""
+    begin, end = bounds(size, before, mesh, axes)
+    if before == after:
+        present = (end > begin).astype(np.int64)
+        return end - begin, end - begin, end - begin, present, present
+    start, stop = bounds(size, after, mesh, axes)
+    return (
+        end - begin,
+        stop - start,
+        np.maximum(np.minimum(end, stop) - np.maximum(begin, start), 0),
+        _touched(start, stop, edges(size, before, mesh)),
+        _touched(begin, end, edges(size, after, mesh)),
+    )
 
 
 @lru_cache(maxsize=1 << 12)

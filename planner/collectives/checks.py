@@ -123,8 +123,13 @@ def scattered(kind: str, layout: Layout, target: Layout) -> Layout:
     same_rank(kind, layout, target)
     given = further(layout, target)
     _several(kind, layout, target, given, ())
-    reduced = partial(kind, layout, axes_of(given))
-    _same_partial(kind, reduced, target)
+    left = partial(kind, layout, axes_of(given))
+    if (left.partial, left.reduce) != (target.partial, target.reduce):
+        raise LayoutError(
+            "collective.partial-changed",
+            f"{kind} from {layout} to {target} leaves results over {'·'.join(left.partial) or 'no axis'} partial.",
+            f"Name a target with {left.reduce}({'·'.join(left.partial)})." if left.partial else "Leave none partial.",
+        )
     return target
 
 

@@ -160,11 +160,6 @@ def nothing(step: Step, mesh: DeviceMesh) -> int:
     return 0
 
 
-def ring_rounds(step: Step, mesh: DeviceMesh) -> int:
-    """Return the rounds in which a ring passes every part once."""
-    return step.group_size - 1
-
-
 @lru_cache(maxsize=1 << 10)
 def _groups(mesh: DeviceMesh, axes: Axes) -> tuple[tuple[int, ...], ...]:
     return tuple(mesh.group(axes, rank) for rank in range(mesh.device_count) if mesh.index(rank, axes) == 0)

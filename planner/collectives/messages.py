@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
 
 from ..core.layout import Layout
-from ..core.mesh import DeviceMesh
+from ..core.mesh import Axes, DeviceMesh
 from ..core.slices import Ranges, ranges
 from .boxes import moved_axes
 
@@ -40,43 +41,68 @@ def transfers(
 
     The demand for the part of a box that some ranks want is laid on a line, reader after reader,
     and cut into equal lengths, one for each owner.
+
+    Where partial sums are finished, a reader wants the box once from every coordinate of their axes, and always from
+    the same replica, its own if it has one: replicas may have shared out their sums otherwise. Where some are made, of
+    the ranks along the new axes the one at the owner's coordinate wants it, or at 0 of an axis that the source
+    replicates.
     """
-    held = _holders(source, shape, mesh, group)
-    wanted = _holders(target, shape, mesh, group)
+    finished = tuple(axis for axis in source.partial if axis not in target.partial)
+    made = tuple(axis for axis in target.partial if axis not in source.partial)
+    held: dict[Ranges, dict[int, list[int]]] = {}
+    for (box, place), owners in _holders(source, shape, mesh, group, finished).items():
+        held.setdefault(box, {})[place] = owners
+    wanted = _holders(target, shape, mesh, group, made)
     messages: list[Transfer] = []
-    for (box, owners), (want, readers) in product(held.items(), wanted.items()):
+    for (box, summands), ((want, _), readers) in product(held.items(), wanted.items()):
         piece = meet(box, want)
-        needy = [rank for rank in readers if rank not in owners]
-        if piece is None or not needy:
+        if piece is None or not _stands(source, made, mesh, summands[0][0], readers[0]):
             continue
         size = prod(stop - start for start, stop in piece)
-        for i, owner in enumerate(owners):
-            begin = i * size * len(needy) // len(owners)
-            end = (i + 1) * size * len(needy) // len(owners)
-            while begin < end:
-                reader, offset = divmod(begin, size)
-                stop = min(size, offset + end - begin)
-                messages.append(
-                    Transfer(
-                        sender=owner,
-                        receiver=needy[reader],
-                        source=relative(piece, box),
-                        target=relative(piece, want),
-                        start=offset,
-                        stop=stop,
-                    )
-                )
-                begin += stop - offset
+        cut, put = relative(piece, box), relative(piece, want)
+        replicas = {rank: i for owners in summands.values() for i, rank in enumerate(owners)}
+        needy = [rank for rank in readers if rank not in replicas]
+        for place, owners in summands.items():
+            pairs = [
+                (owners[replicas[rank]], rank, 0, size)
+                for rank in readers
+                if rank in replicas and mesh.index(rank, finished) != place
+            ]
+            messages += [
+                Transfer(sender=owner, receiver=reader, source=cut, target=put, start=start, stop=stop)
+                for owner, reader, start, stop in (*pairs, *shares(owners, needy, size))
+            ]
     return tuple(messages)
+
+
+def shares(owners: list[int], needy: list[int], size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield owner, reader, start, stop of the messages by which owners serve readers of `size` elements equally."""
+    for i, owner in enumerate(owners):
+        begin = i * size * len(needy) // len(owners)
+        end = (i + 1) * size * len(needy) // len(owners)
+        while begin < end:
+            reader, offset = divmod(begin, size)
+            stop = min(size, offset + end - begin)
+            yield owner, needy[reader], offset, stop
+            begin += stop - offset
 
 
 def kept_box(
     source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh, rank: int
 ) -> tuple[Ranges, Ranges] | None:
     """Return the box that a rank keeps, in local indices before and after; None if there is none."""
+    made = tuple(axis for axis in target.partial if axis not in source.partial)
     box, want = (ranges(layout, shape, mesh, rank) for layout in (source, target))
     piece = meet(box, want)
-    return None if piece is None else (relative(piece, box), relative(piece, want))
+    if piece is None or not _stands(source, made, mesh, rank, rank):
+        return None
+    return relative(piece, box), relative(piece, want)
+
+
+def _stands(source: Layout, made: Axes, mesh: DeviceMesh, owner: int, reader: int) -> bool:
+    """Return whether, of the ranks that will hold summands, it is this reader that gets the value of the owner."""
+    here, there = mesh.coordinates(owner), mesh.coordinates(reader)
+    return all(there[axis] == (here[axis] if axis in source.sharded else 0) for axis in made)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -93,10 +119,10 @@ def senders(source: Layout, target: Layout, shape: tuple[int, ...], mesh: Device
             continue
         group = mesh.group(axes, first)
         held = _holders(source, shape, mesh, group)
-        for want, readers in _holders(target, shape, mesh, group).items():
+        for (want, _), readers in _holders(target, shape, mesh, group).items():
             if any(start == stop for start, stop in want):
                 continue
-            owners = held[want]
+            owners = held[want, 0]
             free = [rank for rank in owners if rank not in readers]
             for reader, owner in zip((rank for rank in readers if rank not in owners), free, strict=True):
                 found[reader] = owner
@@ -115,9 +141,10 @@ def relative(piece: Ranges, box: Ranges) -> Ranges:
 
 
 def _holders(
-    layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, group: tuple[int, ...]
-) -> dict[Ranges, list[int]]:
-    found: dict[Ranges, list[int]] = {}
+    layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh, group: tuple[int, ...], axes: Axes = ()
+) -> dict[tuple[Ranges, int], list[int]]:
+    """Return who holds each box, apart by the position along `axes`."""
+    found: dict[tuple[Ranges, int], list[int]] = {}
     for rank in group:
-        found.setdefault(ranges(layout, shape, mesh, rank), []).append(rank)
+        found.setdefault((ranges(layout, shape, mesh, rank), mesh.index(rank, axes)), []).append(rank)
     return found

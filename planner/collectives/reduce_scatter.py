@@ -13,7 +13,7 @@ from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from . import checks
 from .boxes import elements
-from .definition import Call, CollectiveDef, World, even, groups, ring_rounds
+from .definition import Call, CollectiveDef, World, even, groups
 from .parts import cut, given, in_place
 from .reduction import reduced
 
@@ -44,6 +44,10 @@ def _sent(step: Step, mesh: DeviceMesh) -> int:
     return step.source_elements - step.target_elements
 
 
+def _rounds(step: Step, mesh: DeviceMesh) -> int:
+    return step.group_size - 1
+
+
 def _staging(step: Step, mesh: DeviceMesh) -> int:
     if not even(step, mesh):
         return step.source_elements + step.group_size * step.target_elements
@@ -68,7 +72,7 @@ REDUCE_SCATTER = CollectiveDef(
     group=_group,
     received=_received,
     sent=_sent,
-    rounds=ring_rounds,
+    rounds=_rounds,
     staging=_staging,
     run=_run,
 )

@@ -71,7 +71,7 @@ class Step:
 
     def __str__(self) -> str:
         where = "" if self.dim < 0 else f" dim {self.dim}" + (f"→{self.to_dim}" if self.to_dim >= 0 else "")
-        if self.dim < 0 and self.kind not in ("exchange", "permute"):
+        if self.dim < 0 and self.kind not in ("exchange", "permute", "sum_exchange"):
             sides = [", ".join(str(dim) for dim, _ in parts) for parts in (self.taken, self.given) if parts]
             where = f" dims {'→'.join(sides)}" if sides else ""
         return f"{self.kind}{where} over {'·'.join(self.axes)}"

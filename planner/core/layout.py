@@ -153,26 +153,6 @@ class Layout:
         self._hold_rank(shape)
         return all(size % mesh.size_of(axes) == 0 for size, axes in zip(shape, self.dims, strict=True))
 
-    def require_even(self, shape: tuple[int, ...], mesh: DeviceMesh, *, subject: str = "") -> None:
-        """Check that all ranks hold parts of one shape, for what cannot do with unequal ones.
-
-        Raises
-        ------
-        LayoutError
-            `layout.uneven-unsupported`, `layout.rank-mismatch`, `mesh.axis-unknown`.
-        """
-        self._hold_rank(shape, subject)
-        for dim, (size, axes) in enumerate(zip(shape, self.dims, strict=True)):
-            count = mesh.size_of(axes)
-            if size % count:
-                raise LayoutError(
-                    "layout.uneven-unsupported",
-                    f"dim {dim} of {subject or 'the tensor'} has size {size}, which {'·'.join(axes)} cuts into {count} "
-                    f"unequal parts ({size} % {count} = {size % count}).",
-                    f"Use axes whose sizes multiply to a divisor of {size}; uneven shards are not supported yet.",
-                    subject=subject,
-                )
-
     def _hold_rank(self, shape: tuple[int, ...], subject: str = "") -> None:
         if len(shape) != len(self.dims):
             raise LayoutError(

@@ -134,7 +134,7 @@ def total_seconds(works: Iterable[NodeWork], precision: Precision, device: Devic
 def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, device: DeviceSpec) -> KernelTime:
     if work.op.matmul:
         peak = peak_flops(precision.compute, device)
-        efficiency = dict(device.op_efficiency).get(work.op.name, device.matmul_efficiency)
+        efficiency = dict(device.op_efficiency).get(work.op.kernel or work.op.name, device.matmul_efficiency)
     else:
         peak = peak_flops("float64" if precision.compute == "float64" else "float32", device)
         efficiency = 1.0

@@ -136,7 +136,7 @@ def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork,
                     title=scope.assembly.title,
                     count=scope.assembly.count,
                     node=node,
-                    op=OPS[node.op],
+                    op=OPS[node.op].of(dict(node.attributes)),
                     operands=tuple(local(name, layout) for name, layout in operands),
                     results=tuple(local(value.name, layout) for value, layout in results),
                     gradients=tuple(i for i in positions if (index, node.name, i) in gradient_slots),
@@ -162,7 +162,7 @@ def model_flops(training: TrainingGraph) -> float:
 def _block_flops(block: Block, metas: Mapping[str, TensorMeta], symbols: frozenset[tuple[str, int]]) -> float:
     total = 0.0
     for node in block.nodes:
-        op = OPS[node.op]
+        op = OPS[node.op].of(dict(node.attributes))
         operands = tuple(metas[name].concrete(symbols) for name in node.operands)
         results = tuple(value.meta.concrete(symbols) for value in node.results)
         total += op.flops(operands, results)

@@ -33,6 +33,8 @@ def step_reason(step: Step) -> str:
             return f"each rank keeps its part of {given}, which it holds already"
         case "exchange":
             return "each rank gets directly the boxes that it needs and lacks"
+        case "sum_exchange":
+            return "each rank gets the summands that it lacks of what it wants, and adds them"
         case kind:
             return COLLECTIVES[kind].summary.rstrip(".")
 

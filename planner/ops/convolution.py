@@ -15,8 +15,9 @@ from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, shapes_of, space
 from .halo import haloed
+from .lines import text
 from .parts import PartsOf
-from .window import Spatial, Window, numbers, spatial, text, whole_number, windows
+from .window import Spatial, Window, numbers, spatial, whole_number, windows
 
 
 def _groups(attributes: Attributes) -> int:

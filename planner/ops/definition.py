@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..core.graph import Attribute, Node
@@ -17,6 +17,8 @@ Shape = tuple[int, ...]
 Extent = int | str
 """A number of elements; a Python expression where ranks have different ones."""
 Attributes = Mapping[str, Attribute]
+Count = Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
+"""Local operand shapes and result shapes → FLOPs."""
 Parts = tuple[tuple[Node, ShardStrategy], ...]
 
 
@@ -97,8 +99,13 @@ class OpDef:
         True if the result is another view of the operand's memory, so that nothing runs.
     differentiable
         Operands that receive gradients.
+    counts
+        For counts that the shapes alone do not give: attributes → forward and backward FLOPs, in place of `flops` and
+        `backward_flops`; see `of`.
     matmul
         Whether it runs on the matrix units.
+    kernel
+        Name under which devices give the efficiency of its kernel; its own name if empty.
     results
         Names of its results, for variables in exported code; empty if it has one that is named like the node.
     layered
@@ -116,19 +123,28 @@ class OpDef:
     operands: tuple[str, ...]
     infer: Callable[[tuple[TensorMeta, ...], Attributes], tuple[TensorMeta, ...]]
     rule: Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
-    flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
-    backward_flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
+    flops: Count
+    backward_flops: Count
     saved: tuple[str, ...] = ()
     saved_per_result: float = 0.0
     sparse: tuple[str, ...] = ()
     view: bool = False
     differentiable: tuple[str, ...] = ()
+    counts: Callable[[Attributes], tuple[Count, Count]] | None = None
     matmul: bool = False
+    kernel: str = ""
     results: tuple[str, ...] = ()
     layered: bool = False
     torch: Callable[[Local], str]
     extra_saved: Callable[[tuple[Shape, ...], int], float] = lambda _shapes, _bytes: 0.0
     parts: Callable[[Node, ShardStrategy, Cuts], Parts] = lambda _node, _strategy, _cuts: ()
+
+    def of(self, attributes: Attributes) -> OpDef:
+        """Return the operator with the counts that these attributes give it."""
+        if self.counts is None:
+            return self
+        forward, backward = self.counts(attributes)
+        return replace(self, flops=forward, backward_flops=backward)
 
     @property
     def operand_names(self) -> tuple[str, ...]:

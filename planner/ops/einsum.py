@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod, sqrt
+from math import prod
 
 from ..core.rule import ShardingRule
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, Shape, leading
+from .definition import Attributes, Count, Local, OpDef, Shape, leading
 from .lines import attributes_of, line, misfit
 
 Metas = tuple[TensorMeta, ...]
@@ -49,12 +49,16 @@ def _rule(operands: Metas, results: Metas, attributes: Attributes) -> ShardingRu
     return line(operands, results, read, [made], names=("x", "y"), terms="x*y")
 
 
-def _flops(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> float:
-    """Count one multiply-add for each point of the iteration space.
+def _counts(attributes: Attributes) -> tuple[Count, Count]:
+    """Count a multiply-add for each point of the iteration space; the product for an operand's gradient has as many."""
+    letters, _ = _sides(attributes, 2)
 
-    That is √(|x|·|y|·|result|) where every index stands in two of the three, and a batch index in all.
-    """
-    return 2.0 * sqrt(prod(operands[0]) * prod(operands[1]) * prod(results[0]))
+    def points(operands: tuple[Shape, ...]) -> int:
+        return prod(
+            {c: n for side, x in zip(letters, operands, strict=True) for c, n in zip(side, x, strict=True)}.values()
+        )
+
+    return lambda operands, _: 2.0 * points(operands), lambda operands, _: 4.0 * points(operands)
 
 
 def _torch(local: Local) -> str:
@@ -109,8 +113,10 @@ EINSUM = OpDef(
     operands=("x", "y"),
     infer=_infer,
     rule=_rule,
-    flops=_flops,
-    backward_flops=lambda operands, results: 2 * _flops(operands, results),
+    # At the least, each operand counts once; `counts` knows the equation.
+    flops=lambda operands, _: 2.0 * max(prod(x) for x in operands),
+    backward_flops=lambda operands, _: 4.0 * max(prod(x) for x in operands),
+    counts=_counts,
     saved=("x", "y"),
     differentiable=("x", "y"),
     matmul=True,

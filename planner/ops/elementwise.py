@@ -88,3 +88,4 @@ ROWS = (
         expression="{mask} | {other_mask}", dtype="bool"),
 )  # fmt: skip
 ELEMENTWISE: tuple[OpDef, ...] = tuple(operator(row) for row in ROWS)
+ADD = next(op for op in ELEMENTWISE if op.name == "add")

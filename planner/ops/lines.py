@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from ..core.rule import ShardingRule
+from ..core.rule import Factors, ShardingRule
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
@@ -35,6 +35,11 @@ def line(
         f"{left} -> {right}", shapes=shapes_of(operands + results), names=names, terms=terms, sizes=sizes,
         blocked=dict(blocked or {}), even=even, special=special, reduce=reduce,
     )  # fmt: skip
+
+
+def text(dims: Sequence[Factors]) -> str:
+    """Return dims of factors as a line writes them."""
+    return " ".join(f"({' '.join(dim)})" if len(dim) > 1 else dim[0] for dim in dims)
 
 
 def replaced(dims: Sequence[str], dim: int, *new: str) -> list[str]:

@@ -59,13 +59,17 @@ def _ignore(local: Local) -> str:
     return f"ignore_index={local.attribute('ignore_index')}"
 
 
-def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[Local], str]:
+def _call(name: str, *, first: bool = False, ignore: bool = False, smooth: bool = False) -> Callable[[Local], str]:
     def write(local: Local) -> str:
         arguments = [*local.arguments]
         if first:
             arguments.append(f"first={local.start.get('vocab', '0')}")
         if ignore:
             arguments.append(_ignore(local))
+        smoothing = dict(local.node.attributes).get("label_smoothing")
+        if smooth and smoothing:
+            arguments.append(f"label_smoothing={smoothing!r}")
+            arguments += [f"classes={local.whole['vocab']}"] if first else []
         return f"ops.{name}({', '.join(arguments)})"
 
     return write
@@ -74,7 +78,7 @@ def _call(name: str, *, first: bool = False, ignore: bool = False) -> Callable[[
 _ROWS = "… vocab, … -> …"
 CROSS_ENTROPY = OpDef(
     name="cross_entropy",
-    summary="mean negative log-likelihood of the labels that are not ignored",
+    summary="mean negative log-likelihood of the labels that are not ignored, smoothed or not",
     operands=("logits", "labels"),
     infer=lambda _operands, _attributes: (_SCALAR,),
     rule=_rule_of("… vocab, … ->", special=frozenset({"batch", "seq", "vocab"})),
@@ -96,11 +100,11 @@ TOKEN_LOSS = OpDef(
     # The log-probabilities and the total weight, in fp32.
     extra_saved=lambda operands, _: 4.0 * prod(operands[0]) + 4.0,
     differentiable=("logits",),
-    torch=_call("token_loss", ignore=True),
+    torch=_call("token_loss", ignore=True, smooth=True),
 )
 PICK_TARGET = OpDef(
     name="pick_target",
-    summary="logit of each label, zero where the label lies in another shard or is ignored",
+    summary="logit of each label, zero where it lies in another shard; smoothed, mixed with the mean of all",
     operands=("logits", "labels"),
     infer=_tokenwise,
     rule=_rule_of(_ROWS, names=("logits", "labels"), terms="logits"),
@@ -112,7 +116,7 @@ PICK_TARGET = OpDef(
     extra_saved=lambda operands, _: 9.0 * prod(operands[1]),
     sparse=("logits",),
     differentiable=("logits",),
-    torch=_call("pick_target", first=True),
+    torch=_call("pick_target", first=True, smooth=True),
 )
 LOG_LOSS = OpDef(
     name="log_loss",

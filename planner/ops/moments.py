@@ -18,6 +18,7 @@ from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, leading, per_element, shapes_of, space
+from .lines import text
 from .parts import PartsOf
 
 _PAIR = "the two sums are made together"
@@ -51,10 +52,6 @@ def _form(kind: str, rank: int, attributes: Attributes) -> _Form:
     return _Form((("batch",), channels, *((p,) for p in places)), frozenset(over), (channels,))
 
 
-def _text(dims: tuple[Factors, ...]) -> str:
-    return " ".join(f"({' '.join(dim)})" if len(dim) > 1 else dim[0] for dim in dims)
-
-
 def _sizes(attributes: Attributes) -> dict[str, Size]:
     groups = attributes.get("groups")
     return {"g": groups} if isinstance(groups, int) else {}
@@ -71,7 +68,7 @@ def _rule_of(
 ) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:
         form = _form(kind, len(operands[0].shape), attributes)
-        x, scale = _text(form.dims), _text(form.scale)
+        x, scale = text(form.dims), text(form.scale)
         terms, pattern = _affine(operands, 1)
         return ShardingRule.parse(
             f"{x}{pattern.format(scale, scale) if pattern else ''} -> {x}",
@@ -94,7 +91,7 @@ def _moments_rule(
 ) -> ShardingRule:
     form = _form(str(attributes["form"]), len(operands[0].shape), attributes)
     return ShardingRule.parse(
-        f"{_text(form.dims)} -> {_text(form.kept)} moment", shapes=shapes_of(operands + results),
+        f"{text(form.dims)} -> {text(form.kept)} moment", shapes=shapes_of(operands + results),
         sizes=_sizes(attributes), blocked={"moment": _PAIR}, even=frozenset({"g"}),
     )  # fmt: skip
 
@@ -103,10 +100,10 @@ def _normalize_rule(
     operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
 ) -> ShardingRule:
     form = _form(str(attributes["form"]), len(operands[0].shape), attributes)
-    x, scale = _text(form.dims), _text(form.scale)
+    x, scale = text(form.dims), text(form.scale)
     terms, pattern = _affine(operands, 2)
     return ShardingRule.parse(
-        f"{x}, {_text(form.kept)} moment{pattern.format(scale, scale) if pattern else ''} -> {x}",
+        f"{x}, {text(form.kept)} moment{pattern.format(scale, scale) if pattern else ''} -> {x}",
         shapes=shapes_of(operands + results), names=("x", "moments", "weight", "bias"), terms=terms,
         sizes=_sizes(attributes), blocked={"moment": _PAIR}, even=frozenset({"g"}),
     )  # fmt: skip

@@ -10,8 +10,9 @@ from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
+from .lines import like_first
 from .parts import PartsOf
-from .rows import MEAN_SQUARE, like_first, row_call, row_rule
+from .rows import MEAN_SQUARE, row_call, row_rule
 
 
 def _lead(operands: tuple[TensorMeta, ...]) -> str:

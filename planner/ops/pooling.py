@@ -18,8 +18,9 @@ from ..core.tensor import TensorMeta
 from ..errors import RuleError
 from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, elements, shapes_of, space
 from .halo import haloed
+from .lines import text
 from .parts import PartsOf
-from .window import Window, numbers, spatial, text, whole_number, windows
+from .window import Window, numbers, spatial, whole_number, windows
 
 _LEAD: tuple[Factors, ...] = (("batch",), ("channel",))
 _LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}

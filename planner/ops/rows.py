@@ -36,11 +36,6 @@ def _row(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[Tens
     return (TensorMeta(tuple(shape), "float32"),)
 
 
-def like_first(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
-    """Return the first operand's meta, as an operator's results."""
-    return (operands[0],)
-
-
 def row_call(function: str, *attributes: str) -> Callable[[Local], str]:
     """Return the line that calls a function with the operands, the dim and these attributes."""
 

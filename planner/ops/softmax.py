@@ -12,8 +12,9 @@ from math import prod
 from ..core.graph import Node
 from ..core.strategy import ShardStrategy
 from .definition import Cuts, OpDef, Parts, per_element
+from .lines import like_first
 from .parts import PartsOf
-from .rows import ROW_MAX, SUM_EXP, like_first, row_call, row_rule
+from .rows import ROW_MAX, SUM_EXP, row_call, row_rule
 
 
 def _parts_of(whole: str) -> Callable[[Node, ShardStrategy, Cuts], Parts]:

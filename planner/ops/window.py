@@ -168,8 +168,3 @@ def spatial(over: Sequence[Window]) -> Spatial:
         even=special | {n for n, w in zip(names, over, strict=True) if w.blocks > 1},
         least={n: w.least for n, w in zip(names, over, strict=True) if n in special},
     )
-
-
-def text(dims: Sequence[Factors]) -> str:
-    """Return dims as a rule line writes them."""
-    return " ".join(f"({' '.join(dim)})" if len(dim) > 1 else dim[0] for dim in dims)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from math import inf
 
 from ..compose import shrunk_graph, train
@@ -30,46 +30,50 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
         `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no
         small sizes are legal.
     """
-    mesh = _small_mesh(plan.decisions.mesh, largest_world)
-    ranks = mesh.device_count
     large = train(plan)
-    cut = frozenset(size for size, _, _ in _uneven(large))
-    odd = {name: int(size in cut) for name, size in _named_sizes(plan).items()}
-    microbatches = plan_microbatches(plan)
-    decisions = replace(
-        plan.decisions,
-        mesh=mesh,
-        cluster=cluster_name(ranks, plan.cluster.device.name),
-        global_batch=(max(2, ranks) + odd["batch"]) * microbatches,
-        microbatches=microbatches,
-        seq=2 * max(2, ranks) + odd["seq"],
-        precision="float64",
-    )
     problem: PlannerError | None = None
-    fallback: Plan | None = None
-    for kv_heads, group, head_dim in _sizes(plan):
-        width = kv_heads * group * head_dim
-        if width % ranks:
-            continue
-        graph = shrunk_graph(
-            plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
-            hidden=width + odd["hidden"], ffn=4 * ranks + odd["ffn"], vocab=8 * ranks + odd["vocab"],
-        )  # fmt: skip
-        small = Plan(graph=graph, decisions=decisions)
+    found: list[tuple[int, Plan]] = []
+    for small in _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world)):
         try:
             training = train(small)
-        except PlannerError as found:
-            problem = found
+        except PlannerError as refused:
+            problem = refused
             continue
-        if not _differing(large, training):
+        unlike = _cut_unlike(large, training)
+        if not unlike and not _differing(large, training):
             return small
-        fallback = fallback or small
-    if fallback is not None:
-        return fallback
+        found.append((len(unlike), small))
+    if found:
+        return min(found, key=lambda pair: pair[0])[1]
     raise ProofError(
-        "proof.sizes", f"No small sizes fit this plan's decisions on the mesh {mesh}; the last problem: {problem}",
+        "proof.sizes", f"No small sizes fit this plan's decisions on {largest_world} ranks; the last: {problem}",
         "Prove a plan with fewer axes, or report this.",
     )  # fmt: skip
+
+
+def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator[Plan]:
+    """Yield small plans: those that cut most unevenly first, then those that the ranks divide, then small ones."""
+    ranks, microbatches = mesh.device_count, plan_microbatches(plan)
+    uneven = {size for size, _, _ in _uneven(large)}
+    # Two sizes of the plan may be equal, and only one of them cut unevenly.
+    named = [name for name, size in _named_sizes(plan).items() if size in uneven]
+    for odd in (set(chosen) for count in range(len(named), -1, -1) for chosen in combinations(named, count)):
+        decisions = replace(
+            plan.decisions,
+            mesh=mesh,
+            cluster=cluster_name(ranks, plan.cluster.device.name),
+            global_batch=(max(2, ranks) + ("batch" in odd)) * microbatches,
+            microbatches=microbatches,
+            seq=2 * max(2, ranks) + ("seq" in odd),
+            precision="float64",
+        )
+        for kv_heads, group, head_dim in _sizes(plan, ranks):
+            graph = shrunk_graph(
+                plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
+                hidden=kv_heads * group * head_dim + ("hidden" in odd), ffn=4 * ranks + ("ffn" in odd),
+                vocab=8 * ranks + ("vocab" in odd),
+            )  # fmt: skip
+            yield Plan(graph=graph, decisions=decisions)
 
 
 def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
@@ -81,14 +85,10 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
     if changed:
         notes.append(f"Mesh axes were made smaller: {', '.join(changed)}.")
     large, shrunk = train(plan), train(small)
-    still = {(name, factor) for _, name, factor in _uneven(shrunk)}
-    evened = {
-        size: f"{size} ({factor} of {name})" for size, name, factor in _uneven(large) if (name, factor) not in still
-    }
-    if evened:
-        notes.append(
-            f"Sizes that are cut into unequal parts are cut into equal ones here: {', '.join(evened.values())}."
-        )
+    unlike = _cut_unlike(large, shrunk)
+    if unlike:
+        listed = ", ".join(unlike[:5]) + (" …" if len(unlike) > 5 else "")
+        notes.append(f"{len(unlike)} sizes are cut into unequal parts in the plan or here, and not in both: {listed}.")
     differing = _differing(large, shrunk)
     if differing:
         listed = ", ".join(differing[:5]) + (" …" if len(differing) > 5 else "")
@@ -110,6 +110,12 @@ def _uneven(training: TrainingGraph) -> Iterator[tuple[int, str, str]]:
             for dim, (size, axes) in enumerate(zip(shape, placed.storage.dims, strict=True)):
                 if size % assignment.mesh.size_of(axes):
                     yield size, placed.parameter.name, f"dim {dim}"
+
+
+def _cut_unlike(large: TrainingGraph, small: TrainingGraph) -> list[str]:
+    """Return what one of both cuts into unequal parts and the other does not."""
+    both = [{f"{factor} of {name}": None for _, name, factor in _uneven(training)} for training in (large, small)]
+    return [what for one, other in (both, both[::-1]) for what in one if what not in other]
 
 
 def _named_sizes(plan: Plan) -> dict[str, int]:
@@ -167,8 +173,8 @@ def _least_prime(number: int) -> int:
     return next(p for p in range(2, number + 1) if number % p == 0)
 
 
-def _sizes(plan: Plan) -> list[tuple[int, int, int]]:
-    """Return candidate (key/value heads, heads to each, head dim), small ones first."""
+def _sizes(plan: Plan, ranks: int) -> list[tuple[int, int, int]]:
+    """Return candidate (key/value heads, heads to each, head dim): first what the ranks divide, small ones first."""
     grouped = any(
         evaluate(size, frozenset()) > 1
         for repeat in plan.graph.root.repeats
@@ -177,8 +183,10 @@ def _sizes(plan: Plan) -> list[tuple[int, int, int]]:
         for name, size in node.rule.sizes
         if name == "r"
     )
-    choices = product((1, 2, 4, 8, 16), (2, 4, 8) if grouped else (1,), (4, 8))
-    return sorted(choices, key=lambda c: (c[0] * c[1] * c[2], c))
+    odd = ranks // (ranks & -ranks)
+    heads = sorted({1, 2, 4, 8, 16} | {odd, 2 * odd})
+    choices = product(heads, (2, 4, 8) if grouped else (1,), sorted({4, 8, 4 * odd}))
+    return sorted(choices, key=lambda c: (c[0] * c[1] * c[2] % ranks > 0, c[0] * c[1] * c[2], c))
 
 
 def _layers(plan: Plan) -> int:

@@ -9,7 +9,9 @@ intervals of every choice of axes on a dim gives it for all layouts of the graph
 
 from __future__ import annotations
 
-from itertools import product
+from array import array
+from collections.abc import Mapping
+from itertools import islice, product
 from math import prod
 
 import numpy as np
@@ -32,10 +34,9 @@ class Graph:
         self._numbers: dict[State, int] = {}
         self._moves: list[list[tuple[Move, int, str]] | None] = []
         self._choices: dict[Axes, int] = {}
-        self._dims: list[list[int]] = []
+        self._dims = array("q")
+        self._partial = array("b")
         self._needs: dict[tuple[int, ...], _Intervals] = {}
-        self._rows: Array = np.zeros((0, rules.width), np.int64)
-        self._are_partial: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     def number(self, state: State) -> int:
         """Return the number of a state."""
@@ -44,7 +45,8 @@ class Graph:
             found = self._numbers[state] = len(self.states)
             self.states.append(state)
             self._moves.append(None)
-            self._dims.append([self._choices.setdefault(axes, len(self._choices)) for axes in state[0]])
+            self._dims.extend(self._choices.setdefault(axes, len(self._choices)) for axes in state[0])
+            self._partial.append(bool(state[1]))
         return found
 
     def moves(self, node: int) -> list[tuple[Move, int, str]]:
@@ -77,20 +79,15 @@ class Graph:
             if len(self._needs) > SAMPLED:
                 self._needs.clear()
             table = self._needs[rooms] = _Intervals(self.rules, rooms)
-        table.extend(tuple(self._choices))
-        return table.needs(self._table()[first:], self._dims[target])
+        table.extend(self._choices)
+        width = self.rules.width
+        # A view of a buffer that grows: it must not outlive this call.
+        dims = np.frombuffer(self._dims, np.int64)[first * width :].reshape(len(self.states) - first, width)
+        return table.needs(dims, self._dims[target * width : (target + 1) * width].tolist())
 
     def partial(self, first: int = 0) -> npt.NDArray[np.bool_]:
         """Return whether a layout has partial axes, for every one from number `first` on."""
-        self._table()
-        return self._are_partial[first:]
-
-    def _table(self) -> Array:
-        """Return the choices of axes on the dims of every layout, by their numbers."""
-        if len(self._rows) != len(self.states):
-            self._rows = np.array(self._dims, np.int64).reshape(len(self.states), self.rules.width)
-            self._are_partial = np.array([bool(state[1]) for state in self.states])
-        return self._rows
+        return np.frombuffer(self._partial[first:], np.bool_)
 
 
 class _Intervals:
@@ -109,11 +106,11 @@ class _Intervals:
         self._starts: list[Array] = [np.zeros((0, self._ranks), np.int64) for _ in rooms]
         self._stops = list(self._starts)
 
-    def extend(self, choices: tuple[Axes, ...]) -> None:
+    def extend(self, choices: Mapping[Axes, int]) -> None:
         """Add the intervals of choices that are new since the last time."""
-        new = choices[self._known :]
-        if not new:
+        if len(choices) == self._known:
             return
+        new = list(islice(choices, self._known, None))
         self._known = len(choices)
         for dim, room in enumerate(self._rooms):
             pairs = [self._interval(axes, room) for axes in new]

@@ -5,8 +5,8 @@ layout alone: taking axes from the minor side of a dim or putting them there is 
 sizes are cut into nested chunks. Left out of the graph is what can't be part of a best sequence:
 
 - nothing is padded where neither source nor target is partial, and only what the target keeps partial is zeroed;
-- of a choice of more than `ORDERED` axes for one collective, only pairs come in every order, larger ones in the order
-  of the mesh.
+- among more than `ORDERED` axes, collectives over more than two axes or on several dims, and permutes: they are too
+  many, so that a search among so many axes is not exhaustive.
 
 The exchange is no edge of this graph, since it leads everywhere: `route` adds it.
 """
@@ -70,20 +70,22 @@ def moves(rules: Rules, state: State) -> Iterator[Move]:
     """Yield every collective but the exchange that is applicable to a state."""
     dims, partial, reduce = state
     sizes = dict(rules.sizes)
+    most = ORDERED if len(sizes) <= ORDERED else 2
     for axes in _subsets(partial):
         yield Move("all_reduce", axes, -1, -1, _less(state, axes))
-    for axes in _ordered(partial):
+    for axes in _ordered(partial, most):
         _, left, remaining = _less(state, axes)
         for dim in range(rules.width):
             yield Move("reduce_scatter", axes, dim, -1, (_append(dims, dim, axes), left, remaining))
         for after in _spread(dims, axes, range(rules.width)):
             yield Move("reduce_scatter", axes, -1, -1, (after, left, remaining))
     yield from _from_shards(rules, state)
-    yield from _from_several(rules, state)
-    yield from _permutes(sizes, state)
+    if len(sizes) <= ORDERED:
+        yield from _from_several(rules, state)
+        yield from _permutes(sizes, state)
     taken = {a for axes in dims for a in axes} | set(partial)
     free = tuple(a for a, _ in rules.sizes if a not in taken)
-    for axes in _ordered(free):
+    for axes in _ordered(free, most):
         for dim in range(rules.width):
             yield Move("slice", axes, dim, -1, (_append(dims, dim, axes), partial, reduce))
     if reduce == "sum":
@@ -116,7 +118,7 @@ def _from_several(rules: Rules, state: State) -> Iterator[Move]:
         if len(cut) > 1:
             yield Move("all_gather", taken, -1, -1, (without, partial, reduce))
         others = [dim for dim in range(rules.width) if dim not in cut]
-        if len(taken) < 2 or len(taken) > ORDERED:
+        if len(taken) < 2:
             continue
         for order in permutations(taken):
             for dim in others:
@@ -197,11 +199,10 @@ def _append(dims: Dims, dim: int, axes: Axes) -> Dims:
     return (*dims[:dim], dims[dim] + axes, *dims[dim + 1 :])
 
 
-def _ordered(axes: Axes) -> Iterator[Axes]:
-    """Yield the ordered choices of one or more axes; see the module docstring."""
-    for length in range(1, len(axes) + 1):
-        every = length <= 2 or len(axes) <= ORDERED
-        yield from permutations(axes, length) if every else combinations(axes, length)
+def _ordered(axes: Axes, most: int) -> Iterator[Axes]:
+    """Yield the ordered choices of one to `most` axes."""
+    for length in range(1, min(len(axes), most) + 1):
+        yield from permutations(axes, length)
 
 
 def _subsets(axes: Axes) -> Iterator[Axes]:

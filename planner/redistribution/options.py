@@ -25,8 +25,8 @@ class SearchOptions:
         Whether every step has to keep within the logical peak: its input and output together are no larger than source
         and target together. The objective `steps` knows no limit.
     budget
-        Layouts that a search may leave before it takes the best that it has found; the plan then says how far from the
-        best it can be at most.
+        Moves that a search over more than three axes may follow before it takes the best that it has found; the plan
+        then says how far from the best it can be at most. Over up to three axes a search is exhaustive.
 
     Raises
     ------
@@ -37,7 +37,7 @@ class SearchOptions:
     objective: str = "time"
     exchange: bool = True
     peak_limit: bool = True
-    budget: int = 2000
+    budget: int = 5000
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

@@ -2,14 +2,15 @@
 
 The price of a step is the caller's; the cost of a way is their sum. A step is allowed if it keeps within the *logical
 peak*: its input and output together are no larger than source and target together (`Redistribution.peak_elements`
-says what counts). Where no sequence is allowed (a Partial(max) can only be all-reduced, say), those with the least
-peak are.
+says what counts). Where no sequence is allowed, a sum-exchange is taken, which holds nothing but source and target;
+where that does not apply either (to a Partial(max), say), the sequences with the least peak are allowed.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import replace
 from math import inf, prod
 from typing import TypeVar
 
@@ -18,14 +19,17 @@ from ..core.collective import Redistribution, Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
-from .frame import Frame, frame
+from .frame import FEW, Frame, frame
 from .graph import Graph
 from .moves import Move, Rules
 from .options import DEFAULT_OPTIONS, SearchOptions
+from .pareto import pareto_front
 from .prices import SHIFT, Floor, Paid, Price, Prices, step
 from .route import Question, Route, Search, refines
 
+MOST_SUMMING = 256
 KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
+PARETO_WAYS = 20000
 Item = TypeVar("Item")
 
 
@@ -84,7 +88,35 @@ class Planner:
         else:
             route = _cheapest(search, room if options.limited else inf, inner)
         steps = _steps(inner, mesh, route.moves)
-        return Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
+        moved = Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
+        if options.limited and options.exchange and moved.peak_elements > room:
+            summed = sum_exchange(before, after, shape, mesh)
+            return moved if summed is None else Redistribution(source=source, target=target, shape=shape, steps=summed)
+        return moved
+
+    def pareto(
+        self, source: Layout, target: Layout, shape: tuple[int, ...], options: SearchOptions = DEFAULT_OPTIONS
+    ) -> tuple[Redistribution, ...]:
+        """Return the redistributions of which no other is better in time, bytes, peak and steps, the fastest first.
+
+        The objective plays no part, and the peak has no limit, since it is one of the four.
+
+        Raises
+        ------
+        LayoutError
+            As `plan`.
+        """
+        before, after = source.normal(self.mesh), target.normal(self.mesh)
+        fastest = self.plan(source, target, shape, replace(options, objective="time", peak_limit=False))
+        if local_steps(before, after, shape, self.mesh) is not None:
+            return (fastest,)
+        inner = frame(before, after, shape, self.mesh)
+        search = self.search(inner, replace(options, objective="time"))
+        ways = [path for path, _ in pareto_front(search, PARETO_WAYS)]
+        return tuple(
+            Redistribution(source=source, target=target, shape=shape, steps=_steps(inner, self.mesh, path))
+            for path in ways
+        ) or (fastest,)
 
     def search(self, inner: Frame, options: SearchOptions) -> Search:
         """Return the search for a way through a smaller problem."""
@@ -108,7 +140,7 @@ class Planner:
                 # Where all divide, the parts of a dim are counted, so that all sizes share one table.
                 rooms=(count,) * len(inner.rooms) if inner.even else inner.rooms,
                 scale=volume * inner.rest // count ** len(inner.rooms) if inner.even else inner.rest,
-                first=options.objective, exchange=options.exchange, budget=options.budget,
+                first=options.objective, exchange=options.exchange, budget=options.budget if len(sizes) > FEW else None,
                 devices=self.mesh.device_count, sizes=sizes, even=inner.even,
             )
         )  # fmt: skip
@@ -151,6 +183,17 @@ def _cheapest(search: Search, limit: float, inner: Frame) -> Route:
                 "Use the value without partial axes.",
             )
         limit = next_limit
+
+
+def sum_exchange(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> tuple[Step, ...] | None:
+    """Return the one step that finishes and makes partial sums on the way; None where it does not apply.
+
+    Its messages are counted one by one: beyond `MOST_SUMMING` ranks in a group that takes too long.
+    """
+    if not source.reduce == target.reduce == "sum":
+        return None
+    step = COLLECTIVES["sum_exchange"].step(source, shape, mesh, target=target)
+    return (step,) if step.group_size <= MOST_SUMMING else None
 
 
 def _gap(route: Route, options: SearchOptions) -> float:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..collectives import COLLECTIVES
+from ..collectives.boxes import moved_axes, near_axes
 from ..collectives.permute import permutes
 from ..core.collective import Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from .frame import Frame
 from .graph import Graph
-from .moves import Move, State
+from .moves import Move, State, moved
 
 Price = Callable[[Step], float]
 """Seconds that a step takes, at least 0. Where all parts are equal it must depend on nothing but the kind, the axes and
@@ -123,11 +124,22 @@ class Prices:
         layouts = self._frame.layout(state), self._frame.layout(after)
         return permutes(*layouts, self._frame.shape, self._mesh)
 
-    def exchange(self, node: int, goal: int) -> Edge:
-        """Return the direct exchange between two layouts."""
-        move = Move("exchange", (), -1, -1, self._graph.states[goal])
+    def exchange(self, node: int, goal: int, axes: Axes) -> Edge:
+        """Return the direct exchange between two layouts within groups over some axes."""
+        move = Move("exchange", axes, -1, -1, self._graph.states[goal])
         paid = self._ask(self._graph.states[node], move)
         return Edge(self.total(paid), goal, self.elements(goal), move, paid)
+
+    def exchange_axes(self, node: int, goal: int) -> tuple[Axes, Axes]:
+        """Return the axes over which an exchange may run: all that move, and those of them that shard the layout."""
+        before, after = self._graph.states[node], self._graph.states[goal]
+        if not self._frame.even:
+            layouts = self._frame.layout(before), self._frame.layout(after)
+            arguments = (*layouts, self._frame.shape, self._mesh)
+            return moved_axes(*arguments), near_axes(*arguments)
+        moving = moved(self._sizes, before[0], after[0])
+        sharding = {axis for axes in before[0] for axis in axes}
+        return moving, tuple(axis for axis in moving if axis in sharding)
 
     def step(self, state: State, move: Move) -> Step:
         """Return a move out of a layout as a step on the tensor."""

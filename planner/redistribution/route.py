@@ -10,19 +10,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import permutations
 from math import inf, prod
 
 import numpy as np
 
+from ..core.mesh import Axes
 from .bound import summing_elements
 from .graph import Graph
-from .moves import Dims, Move, State, moved
+from .moves import Dims, Move, State
 from .prices import SECOND, SHIFT, Edge, Floor, Prices, cost_of
 
 Spot = tuple[int, int]
 """A layout's number, and the elements of what it is a view of; 0 if it is no view."""
 
 FAR = 1 << 512
+
+MOST_COUNTED = 1 << 62
+
+NEAR_RANKS = 64
+"""Ranks in the groups of an exchange that does without the axes that the source replicates, at most."""
+
+EXCHANGE_WORK = 50
+"""Moves that are followed in the time in which the price of an exchange is worked out, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +55,7 @@ class Question:
     exchange
         Whether the direct exchange may be used.
     budget
-        Layouts that may be left before the best way so far is taken.
+        Moves that may be followed before the best way so far is taken; None if all may.
     devices
         Ranks of the mesh.
     even
@@ -62,7 +72,7 @@ class Question:
     scale: int
     first: str
     exchange: bool
-    budget: int
+    budget: int | None
     devices: int
     sizes: dict[str, int]
     even: bool
@@ -101,6 +111,7 @@ class Search:
         self.goal = question.graph.states[question.target]
         self.bounds: list[int] = []
         self.lacking: list[int] = []
+        self.work = 0
         self.extend()
 
     def cheapest(self, limit: float) -> tuple[Route | None, float]:
@@ -108,16 +119,17 @@ class Search:
         question = self.question
         start: Spot = (question.source, 0)
         front = _Front(limit=limit, best={start: 0}, queue=[(self.bounds[question.source], 0, 0, start)])
-        left, least = 0, FAR
+        least = FAR
         while front.queue:
             estimate, _, paid, spot = heappop(front.queue)
             if estimate >= front.enough or (front.hurried and front.enough < FAR):
                 break
             if paid > front.best[spot]:
                 continue
-            left += 1
-            if left > question.budget and not front.hurried:
+            if question.budget is not None and self.work > question.budget and not front.hurried:
                 least = estimate
+                if front.enough < FAR:
+                    break
                 front.hurry(self.bounds)
             self._leave(front, spot, paid)
         if front.enough == FAR:
@@ -141,7 +153,7 @@ class Search:
             here = viewed or prices.elements(node)
             ways = [(edge.node, edge.move.kind == "slice" and edge.node != goal) for edge in prices.edges(node)]
             if self.question.exchange and not viewed:
-                ways += [(after, False) for after in self.exchanges(node)]
+                ways += [(after, False) for after, _ in self.exchanges(node)]
             for after, view in ways:
                 higher = peak if view else max(peak, here + prices.elements(after))
                 reached = after, here if view else 0
@@ -179,38 +191,49 @@ class Search:
         """Return the moves out of a layout that may cost less than `room`, the cheapest first."""
         edges = self.question.prices.edges(node)
         if self.question.exchange and not viewed:
-            least = [(goal, self._least_exchange(node, goal)) for goal in self.exchanges(node)]
-            direct = [self.question.prices.exchange(node, goal) for goal, cost in least if cost < room]
-            if direct:
-                edges = sorted([*direct, *edges], key=cost_of)
+            ways = [(goal, axes) for goal, axes in self.exchanges(node) if self._least_exchange(node, axes) < room]
+            if ways:
+                direct = [self.question.prices.exchange(node, goal, axes) for goal, axes in ways]
+                edges = sorted([*edges, *direct], key=cost_of)
+                self.work += EXCHANGE_WORK * len(direct)
+        self.work += len(edges)
         self.extend()
         return edges
 
-    def exchanges(self, node: int) -> list[int]:
-        """Return where an exchange out of a layout may lead: the target, or where only zero or one pad is missing."""
+    def every_edge(self, node: int, viewed: int) -> list[Edge]:
+        """Return the moves out of a layout, exchanges included where it is no view."""
+        return self._edges(node, viewed, FAR)
+
+    def exchanges(self, node: int) -> list[tuple[int, Axes]]:
+        """Return where exchanges out of a layout may lead, and over which axes.
+
+        That is the target, or where only zeros and pads are missing; over all axes that move, or over those of them
+        that shard the layout.
+        """
         graph = self.question.graph
         dims, partial, reduce = graph.states[node]
         goal, wanted, wanted_reduce = self.goal
         if partial and (not set(partial) <= set(wanted) or reduce != wanted_reduce):
             return []
-        missing = tuple(axis for axis in wanted if axis not in partial)
-        goals = [goal]
-        if missing:
-            goals += [(*goal[:dim], goal[dim] + missing, *goal[dim + 1 :]) for dim in range(len(goal))]
+        goals = _unpadded(goal, tuple(axis for axis in wanted if axis not in partial))
         even, sizes = self.question.even, self.question.sizes
-        return [
-            graph.number((after, partial, reduce))
-            for after in goals
-            if not refines(dims, after) and not (even and is_named(sizes, dims, after))
-        ]
+        found: list[tuple[int, Axes]] = []
+        for after in goals:
+            if refines(dims, after):
+                continue
+            number = graph.number((after, partial, reduce))
+            moving, near = self.question.prices.exchange_axes(node, number)
+            if not (even and is_named(sizes, dims, after)):
+                found.append((number, moving))
+            if near != moving and prod(sizes[axis] for axis in near) <= NEAR_RANKS:
+                found.append((number, near))
+        return found
 
-    def _least_exchange(self, node: int, goal: int) -> int:
-        """Return what an exchange costs at least: working out what it moves takes long."""
-        question = self.question
-        state, after = question.graph.states[node], question.graph.states[goal]
-        setup, element = question.floor.exchange(moved(question.sizes, state[0], after[0]))
+    def _least_exchange(self, node: int, axes: Axes) -> int:
+        """Return what an exchange within groups over some axes costs at least: what it moves takes long to work out."""
+        setup, element = self.question.floor.exchange(axes)
         time = int((setup + element * self.lacking[node]) * SECOND)
-        return self._first(state, self.lacking[node]) + time
+        return self._first(self.question.graph.states[node], self.lacking[node]) + time
 
     def extend(self) -> None:
         """Find the lower bounds of the layouts that are new in the graph."""
@@ -218,8 +241,9 @@ class Search:
         first, states = len(self.bounds), question.graph.states
         if len(states) == first:
             return
-        if self.goal[1]:
-            # What is partial in the target may be anywhere, on no rank that wants it.
+        if self.goal[1] or prod(question.rooms) * question.scale > MOST_COUNTED:
+            # What is partial in the target may be anywhere, on no rank that wants it. Nor is more counted than the
+            # bits of an array's numbers hold: zero is a bound, too.
             self.bounds += [0] * (len(states) - first)
             self.lacking += [0] * (len(states) - first)
             return
@@ -227,7 +251,7 @@ class Search:
         partial = question.graph.partial(first)
         lacking = np.where(partial, question.prices.elements(question.target), lacking)
         time = (question.floor.setup + question.floor.element * lacking) * SECOND
-        least: list[int] = np.where(lacking > 0, time, 0.0).astype(np.int64).tolist()
+        least: list[int] = np.where(lacking > 0, np.minimum(time, MOST_COUNTED), 0.0).astype(np.int64).tolist()
         self.lacking += lacking.tolist()
         if question.first == "time":
             self.bounds += least
@@ -248,6 +272,17 @@ class Search:
             copies = question.devices // prod(question.sizes[a] for axes in self.goal[0] for a in axes)
             received = max(received, summing_elements(question.shape, count, copies))
         return received << SHIFT
+
+
+def _unpadded(goal: Dims, missing: Axes) -> list[Dims]:
+    """Return the goal, and the goal with missing axes on the minor side of dims, from where pads lead to it."""
+    goals = {goal: None}
+    for order in permutations(missing):
+        found = [goal]
+        for axis in order:
+            found += [(*dims[:at], (*dims[at], axis), *dims[at + 1 :]) for dims in found for at in range(len(dims))]
+        goals |= dict.fromkeys(found)
+    return list(goals)
 
 
 def _moves(came: dict[Spot, tuple[Spot, Move]], start: Spot, end: Spot) -> tuple[Move, ...]:

@@ -1,6 +1,7 @@
 """From decisions to an assignment: runs, parameters, what matches nothing, and errors."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,53 @@ def test_parameter_layouts(change: Callable[[Plan], Plan], expected: str) -> Non
     assert parameter(assignment(plan).assemblies[1], "gate_proj.weight") == (expected, expected, expected, False)
 
 
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        (({"of": "optimizer", "axes": ("a",)},), ("[-, -]", "[-, -]", "[a, -]")),
+        (({"of": "gradient", "axes": ("a",)},), ("[-, -]", "[a, -]", "[a, -]")),
+        (({"axes": ("a",)},), ("[a, -]", "[a, -]", "[a, -]")),
+        # Each follows the one before, in whatever order they are decided.
+        (({"of": "optimizer", "axes": ("b",)}, {"axes": ("a",)}), ("[a, -]", "[a, -]", "[a·b, -]")),
+        (({"of": "gradient", "layout": "[-, b]"}, {"of": "optimizer", "axes": ("a",)}), ("[-, -]", "[-, b]", "[a, b]")),
+        (({"axes": ("a",)}, {"of": "gradient", "layout": "[-, -]"}), ("[a, -]", "[-, -]", "[-, -]")),
+        # Of two on the same, a layout wins over what was before it, and axes are added to it.
+        (({"of": "gradient", "axes": ("a",)}, {"of": "gradient", "layout": "[b, -]"}), ("[-, -]", "[b, -]", "[b, -]")),
+        (
+            ({"of": "gradient", "layout": "[b, -]"}, {"of": "gradient", "axes": ("a",)}),
+            ("[-, -]", "[b·a, -]", "[b·a, -]"),
+        ),
+        # An axis of size 1 moves nothing.
+        (({"of": "optimizer", "axes": ("one",)},), ("[-, -]", "[-, -]", "[-, -]")),
+    ],
+)
+def test_gradient_and_optimizer_layouts(decisions: tuple[dict[str, Any], ...], expected: tuple[str, str, str]) -> None:
+    plan = tiny_plan("a:2,b:2,one:1")
+    for decision in decisions:
+        plan = plan.store("gate_proj.weight", **decision)
+    assert parameter(assignment(plan).assemblies[1], "gate_proj.weight")[:3] == expected
+
+
+def test_the_last_decision_says_whether_gradients_are_deferred() -> None:
+    plan = tiny_plan("a:4").store("*", of="gradient", deferred=True)
+    (found,) = {p.deferred for p in assignment(plan).assemblies[1].parameters}
+    assert found
+    back = plan.store("up_proj.weight", of="gradient")
+    late = {p.parameter.name.split(".")[-2]: p.deferred for p in assignment(back).assemblies[1].parameters}
+    assert [name for name, deferred in late.items() if not deferred] == ["up_proj"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "code"),
+    [({"of": "loss"}, "plan.parameter-state"), ({"of": "gradient", "regather": True}, "plan.parameter-flag"),
+     ({"deferred": True}, "plan.parameter-flag"), ({"of": "optimizer", "deferred": True}, "plan.parameter-flag")],
+)  # fmt: skip
+def test_decisions_on_parameters_that_say_nothing(decision: dict[str, Any], code: str) -> None:
+    with pytest.raises(PlannerError) as caught:
+        tiny_plan("a:4").store("*", **decision)
+    assert caught.value.code == code
+
+
 def test_regather_only_where_there_is_something_to_gather() -> None:
     plan = four_layers().shard("gate_proj", {"n": "tp"}).store("*", axes=("dp",), regather=True)
     run = assignment(plan).assemblies[1]
@@ -167,6 +215,12 @@ def test_the_largest_dim_is_the_one_of_which_a_rank_holds_most() -> None:
         (lambda p: p.keep("loss", "tp", ()), RuleError, "rule.partial-nonlinear", ["loss", "tp"]),
         (lambda p: p.store("gate_proj", layout="[tp]"), LayoutError, "layout.rank-mismatch", ["[tp]", "(48, 32)"]),
         (lambda p: p.store("gate_proj", layout="[xp, -]"), LayoutError, "mesh.axis-unknown", ["'xp'"]),
+        (
+            lambda p: p.store("norm", of="gradient", layout="[-] +tp"),
+            LayoutError,
+            "plan.parameter-partial",
+            ["The gradient of", "norm", "[-] +tp"],
+        ),
         (lambda p: p.store("norm", layout="[-] +tp"), LayoutError, "plan.parameter-partial", ["norm", "[-] +tp"]),
     ],
 )

@@ -126,13 +126,14 @@ CHANGES = st.one_of(
     st.fixed_dictionaries(
         {
             "type": st.just("parameter"), "target": TARGETS, "axes": AXES, "regather": st.booleans(),
+            "deferred": st.booleans(), "of": st.sampled_from(["storage", "gradient", "optimizer"]),
             "layout": st.none() | st.sampled_from(["[dp, -]", "[-, tp]", "[tp]", "[dp·tp, -]", "[-, -] +tp", "[xx]"]),
         }
     ),
     st.fixed_dictionaries(
         {
             "type": st.just("preset"), "axes": st.fixed_dictionaries({"axis": AXES}),
-            "name": st.sampled_from(["data_parallel", "megatron", "sequence_parallel", "zero3"]),
+            "name": st.sampled_from(["data_parallel", "megatron", "sequence_parallel", "zero1", "zero2", "zero3"]),
         }
     ),
     st.fixed_dictionaries(

@@ -158,6 +158,19 @@ def test_a_kept_partial_result_is_forgotten(client: Caller, state: dict[str, Any
     assert "residual_mlp" in back["undo"]
 
 
+def test_gradients_and_optimizer_state_lie_elsewhere(client: Caller, state: dict[str, Any]) -> None:
+    where = {"type": "parameter", "target": "up_proj.weight", "of": "gradient", "axes": ["dp"], "deferred": True}
+    after = client.ok(client.edit(state, where))
+    assert after["decisions"][-1] == where | {"layout": None, "regather": False}
+    (edge,) = [edge for edge in after["view"]["edges"] if edge["value"].endswith("up_proj.weight")]
+    assert (edge["tensor"]["layout"], edge["gradient"], edge["optimizer"]) == ("[tp, -]", "[tp·dp, -]", "[tp·dp, -]")
+    assert edge["deferred"]
+    assert [(b["phase"], b["kind"]) for b in edge["badges"]] == [("update", "reduce_scatter"), ("update", "all_gather")]
+    found = client.problem(client.edit(after, where | {"of": "optimizer"}), 422, "plan.parameter-flag")
+    assert "deferred belongs to the gradient" in found["detail"]
+    client.problem(client.edit(after, where | {"of": "loss"}), 422, "http.invalid")
+
+
 def test_row_parallel_by_the_reduction_factor(client: Caller) -> None:
     state = client.new(presets=[])
     after = client.ok(client.edit(state, {"type": "factor", "target": "q_proj", "factor": "k", "axes": ["tp"]}))

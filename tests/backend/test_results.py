@@ -277,7 +277,8 @@ def test_reasons_name_every_dim(client: Caller) -> None:
     body = {"source": "[dp, tp]", "target": "[-, -]", "mesh": "dp:2,tp:4", "shape": "64x64", "objective": "steps"}
     (step,) = client.ok(client.post("/api/v1/redistribute", json=body | {"exchange": False}))["steps"]
     assert (step["kind"], step["dim"]) == ("all_gather", -1)
-    assert step["why"] == "each rank gets the parts of dims 0, 1 that the others along dp·tp hold"
+    whole = "dim 0 is to be whole along dp, dim 1 is to be whole along tp"
+    assert step["why"] == f"{whole}: each rank gets the parts that the others hold"
 
 
 def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:

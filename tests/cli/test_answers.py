@@ -158,9 +158,24 @@ def test_redistribution_in_json():
     found = answer(*TEXTS["redistribute-exchange"])
     assert found["received_bytes"] == found["bound_bytes"] == 4096 * 4096 * 2 / 8
     assert found["seconds"] == sum(step["seconds"] for step in found["steps"])
-    assert answer(*TEXTS["redistribute-partial"])["bound_bytes"] is None
+    sums = answer(*TEXTS["redistribute-partial"])
+    assert (sums["bound_of_sums"], sums["bound_bytes"]) == (True, sums["received_bytes"])
+    made = answer("redistribute", "[dp]", "[dp] +tp", "--mesh", "dp:2,tp:4", "--shape", "64")
+    assert made["bound_bytes"] is None
     nothing = answer(*TEXTS["redistribute-nothing"])
     assert (nothing["steps"], nothing["seconds"], nothing["bound_bytes"]) == ([], 0, 0)
+
+
+def test_redistribution_by_another_objective():
+    options = ("--mesh", "dp:2,tp:4", "--shape", "4096x4096", "--cluster", "2x4-h100-sxm")
+    found = answer("redistribute", "[tp, -]", "[dp, -]", *options, "--objective", "bytes", "--no-exchange", "--pareto")
+    assert (found["objective"], found["gap"]) == ("bytes", 0)
+    assert "exchange" not in {step["kind"] for step in found["steps"]}
+    assert found["received_bytes"] == min(way["received_bytes"] for way in found["front"])
+    seconds = [way["seconds"] for way in found["front"]]
+    assert seconds == sorted(seconds)
+    text = shardwright("redistribute", "[tp, -]", "[dp, -]", *options, "--pareto").out
+    assert "No way is better in every respect than one of these:" in text
 
 
 def test_plain_keyboards_join_axes_by_plus():

@@ -56,6 +56,12 @@ ROWS: list[tuple[str, str, dict[str, Any], str]] = [
     ("slice", "[-, -]", {"axes": ("b",), "dim": 0}, "[b, -]"),
     ("slice", "[c, -] +a", {"axes": ("b",), "dim": 0}, "[c·b, -] +a"),
     ("slice", "[-, -]", {"axes": ("c", "a"), "dim": 1}, "[-, c·a]"),
+    ("sum_exchange", "[c, -] +b", {"target": Layout.parse("[b, c]")}, "[b, c]"),
+    ("sum_exchange", "[c·a, -] +b", {"target": Layout.parse("[b·c, a]")}, "[b·c, a]"),
+    ("sum_exchange", "[-, -] +a·b", {"target": Layout.parse("[c·b, -] +a")}, "[c·b, -] +a"),
+    ("sum_exchange", "[a·b·c, -]", {"target": Layout.parse("[c, -] +a")}, "[c, -] +a"),
+    ("sum_exchange", "[-, a]", {"target": Layout.parse("[a, -] +b")}, "[a, -] +b"),
+    ("sum_exchange", "[b, -] +a", {"target": Layout.parse("[-, a] +b·c")}, "[-, a] +b·c"),
     ("zero", "[a, -]", {"axes": ("b",)}, "[a, -] +b"),
     ("zero", "[-, -] +c", {"axes": ("a", "b")}, "[-, -] +a·b·c"),
 ]
@@ -128,7 +134,7 @@ def test_counted_messages(
     uneven = 2 * step.group_size if kind == "all_reduce" and step.source_elements % step.group_size else 0
     assert max(counted.received) == pytest.approx(definition.received(step, MESH), abs=uneven)
     # Where owners can't cut a piece evenly, one of them sends an element more of it.
-    odd = max(counted.messages) if kind == "exchange" else uneven
+    odd = max(counted.messages) if kind in ("exchange", "sum_exchange") else uneven
     assert max(counted.sent) == pytest.approx(definition.sent(step, MESH), abs=odd)
     assert definition.received_bytes(step, MESH, 2) == 2 * definition.received(step, MESH)
 
@@ -145,6 +151,8 @@ def test_dual_is_the_transpose(
         pytest.skip("only sums are linear")
     if kind == "exchange" and step.source.sharded != set(MESH.names):
         pytest.skip("the transpose of an exchange adds where replicas are, so it is none")
+    if kind == "sum_exchange" and step.target.sharded != set(MESH.names):
+        pytest.skip("a sum-exchange adds what replicas hold, and chooses among them where it makes sums")
     back = transposed(step)
     rng = np.random.default_rng(3)
     x = [rng.integers(-9, 9, step.source.shape_of(shape, MESH, rank)) for rank in range(MESH.device_count)]
@@ -162,8 +170,8 @@ def transposed(step: Step) -> Step:
         axes=axes_of(step.given) if step.kind == "all_to_all" and dim < 0 else step.axes,
         dim=dim,
         to_dim=to_dim,
-        source=step.target,
-        target=step.source,
+        source=Layout(step.target.dims) if step.kind == "sum_exchange" else step.target,
+        target=Layout(step.source.dims) if step.kind == "sum_exchange" else step.source,
         shape=step.shape,
         source_shape=step.target_shape,
         target_shape=step.source_shape,
@@ -251,6 +259,13 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
         "Name some of the partial axes: a.",
     ),
     (
+        "reduce_scatter",
+        "[-, -] +a·b·c",
+        {"target": Layout.parse("[a, b]")},
+        "collective.partial-changed: reduce_scatter from [-, -] +a·b·c to [a, b] leaves results over c partial. "
+        "Name a target with sum(c).",
+    ),
+    (
         "all_to_all",
         "[a·b, -]",
         {"target": Layout.parse("[-, a]")},
@@ -310,6 +325,13 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
         "[a, -]",
         {"target": Layout.parse("[a, -]")},
         "collective.no-axes: exchange from [a, -] to [a, -] has nothing to move. Leave it out.",
+    ),
+    (
+        "sum_exchange",
+        "[a, -] +b",
+        {"target": Layout.parse("[-, a] +b")},
+        "collective.partial-kept: sum_exchange from [a, -] +b to [-, a] +b neither finishes sums nor makes any. "
+        "Use an exchange.",
     ),
     ("exchange", "[a, -]", {}, "collective.no-target: exchange on [a, -] names no target. Give a layout."),
     (

@@ -12,6 +12,7 @@ from planner.collectives.boxes import demand, moved_axes
 from planner.collectives.permute import permutes
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.errors import LayoutError
 from tests.collectives import wire
 from tests.collectives.applicable import applicable
 from tests.properties.strategies import Case, assert_holds, cases, shard, split
@@ -82,6 +83,34 @@ def test_exchange_by_counted_messages(case: Case) -> None:
         assert sent <= wanted.sent + number
 
 
+@given(cases(even=False))
+def test_sums_are_finished_and_made_on_the_way(case: Case) -> None:
+    mesh = case.mesh
+    if case.source.normal(mesh).partial == case.target.normal(mesh).partial:
+        return
+    definition = COLLECTIVES["sum_exchange"]
+    step = definition.step(case.source, case.shape, mesh, target=case.target)
+    world = split(case.array(), case.source, mesh, np.random.default_rng(case.seed))
+    after = definition.run(step, world, mesh)
+    assert_holds(after, case.array(), case.target, mesh)
+    messages = wire.Wire(mesh.device_count)
+    for here, there in zip(wire.run(step, world, mesh, messages), after, strict=True):
+        np.testing.assert_array_equal(here, there)
+    assert (max(messages.received), max(messages.sent)) == (
+        definition.received(step, mesh),
+        definition.sent(step, mesh),
+    )
+    have, want = held(case.source, case), held(case.target, case)
+    finished = [axis for axis in case.source.partial if axis not in case.target.partial]
+    if set(case.target.partial) <= set(case.source.partial):
+        terms = mesh.size_of(finished)
+        lacking = [terms * len(wanted) - len(wanted & mine) for mine, wanted in zip(have, want, strict=True)]
+        assert definition.received(step, mesh) == max(lacking)
+    if not case.source.partial:
+        total = sum(messages.received)
+        assert total <= sum(len(wanted - mine) for mine, wanted in zip(have, want, strict=True))
+
+
 @given(cases(even=False), st.data())
 def test_any_named_collective(case: Case, data: st.DataObject) -> None:
     """Whatever may be done to a layout leads where it says, and moves what single messages move."""
@@ -150,3 +179,42 @@ def test_by_hand(kind: str, source: str, arguments: dict[str, object], received:
     mesh = DeviceMesh.of({"a": 8})
     step = COLLECTIVES[kind].step(Layout.parse(source), (10,), mesh, **arguments)  # type: ignore[arg-type]
     assert (COLLECTIVES[kind].received(step, mesh), COLLECTIVES[kind].sent(step, mesh)) == (received, sent)
+
+
+def test_messages_of_empty_parts_are_none() -> None:
+    """Three rows over eight ranks: an owner sends to seven others; if only two want a column each, to these."""
+    mesh = DeviceMesh.of({"a": 8})
+    step = COLLECTIVES["all_gather"].step(Layout.parse("[a]"), (3,), mesh, axes=("a",), dim=0)
+    assert COLLECTIVES["all_gather"].rounds(step, mesh) == 7
+    step = COLLECTIVES["all_to_all"].step(Layout.parse("[a, -]"), (3, 2), mesh, axes=("a",), dim=0, to_dim=1)
+    assert COLLECTIVES["all_to_all"].rounds(step, mesh) == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "source", "target", "shape"),
+    [
+        ({"a": 2, "b": 2, "c": 4}, "[a, b·c]", "[a·c·b, -]", (9, 18)),
+        ({"a": 3, "b": 3, "c": 4}, "[a, b·c]", "[a·c·b, -]", (16, 7)),
+    ],
+)
+def test_a_smaller_block_may_move_more(sizes: dict[str, int], source: str, target: str, shape: tuple[int, ...]) -> None:
+    """The axis a cuts both layouts alike, but the ranks behind its last coordinate receive most."""
+    case = Case(DeviceMesh.of(sizes), shape, Layout.parse(source), Layout.parse(target), 0)
+    found = demand(case.source, case.target, shape, case.mesh)
+    assert (found.received, pytest.approx(found.sent)) == counted(case.source, case.target, case)
+
+
+def test_a_smaller_block_may_move_more_summands() -> None:
+    mesh = DeviceMesh.of({"a": 3, "b": 3, "c": 3})
+    case = Case(mesh, (11, 11), Layout.parse("[b, a] +c"), Layout.parse("[-, a·b·c]"), 0)
+    step = COLLECTIVES["sum_exchange"].step(case.source, case.shape, mesh, target=case.target)
+    have, want = held(case.source, case), held(case.target, case)
+    lacking = [3 * len(wanted) - len(wanted & mine) for mine, wanted in zip(have, want, strict=True)]
+    assert COLLECTIVES["sum_exchange"].received(step, mesh) == max(lacking) > lacking[0]
+
+
+def test_parts_that_are_held_by_another_number_of_ranks_are_no_permutation() -> None:
+    mesh = DeviceMesh.of({"a": 4, "b": 3})
+    with pytest.raises(LayoutError, match="on another number of ranks") as caught:
+        COLLECTIVES["permute"].step(Layout.parse("[a]"), (3,), mesh, target=Layout.parse("[b]"))
+    assert caught.value.code == "collective.not-a-permutation"

@@ -147,6 +147,39 @@ def _exchange(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
     ]
 
 
+def _sum_exchange(step, held, group, wire, mesh):  # type: ignore[no-untyped-def]
+    """Send what messages say, and hold every rank to the summands: each once, and each that it is due."""
+    index = _index(step)
+    names = {rank: shard(index, step.source, mesh, rank) for rank in group}
+    wanted = {rank: shard(index, step.target, mesh, rank) for rank in group}
+    finished = tuple(axis for axis in step.source.partial if axis not in step.target.partial)
+    known: dict[int, dict[tuple[int, int], float]] = {}
+    for rank, x in zip(group, held, strict=True):
+        place = mesh.index(rank, finished)
+        mine = zip(names[rank].reshape(-1).tolist(), x.reshape(-1).tolist(), strict=True)
+        known[rank] = {(i, place): value for i, value in mine}
+    got: dict[int, dict[tuple[int, int], float]] = {rank: {} for rank in group}
+    for message in transfers(step.source, step.target, step.shape, mesh, group):
+        box = tuple(slice(*bounds) for bounds in message.source)
+        name = names[message.sender][box].reshape(-1)[message.start : message.stop]
+        wire.carry(message.sender, message.receiver, name)
+        for i in name.tolist():
+            key = i, mesh.index(message.sender, finished)
+            assert key not in known[message.receiver], "sent what the receiver holds"
+            assert key not in got[message.receiver], "sent twice"
+            got[message.receiver][key] = known[message.sender][key]
+    out = []
+    for rank, want in wanted.items():
+        sums: dict[int, float] = {}
+        made = [axis for axis in step.target.partial if axis not in step.source.partial]
+        first = all(mesh.index(rank, (axis,)) == 0 for axis in made if axis not in step.source.sharded)
+        for (i, _), value in [*(known[rank].items() if first else ()), *got[rank].items()]:
+            sums[i] = sums.get(i, 0) + value
+        flat = [sums.get(i, 0) for i in want.reshape(-1).tolist()]
+        out.append(np.array(flat, held[0].dtype).reshape(want.shape))
+    return out
+
+
 def _index(step: Step) -> np.ndarray:
     """Number the elements of the whole tensor: what a rank holds is known by their numbers."""
     return np.arange(prod(step.shape)).reshape(step.shape)
@@ -167,4 +200,5 @@ _FAMILIES = {
     "exchange": _exchange,
     "permute": _permute,
     "reduce_scatter": _reduce_scatter,
+    "sum_exchange": _sum_exchange,
 }

@@ -201,6 +201,11 @@ def test_unequal_parts_are_passed_pair_by_pair():
     step = COLLECTIVES["reduce_scatter"].step(Layout.parse("[-, -] +tp"), (10, 10**6), mesh, axes=("tp",), dim=0)
     assert step_seconds(step, 1, mesh, ROUND) == pytest.approx(3 * US + 9e6 / 100e9)
 
+    # 10 rows over 8 nodes are 2,2,2,2,2,0,0,0: seven messages between nodes, where equal parts would take a tree.
+    far = DeviceMesh.of({"dp": 8, "tp": 4})
+    step = COLLECTIVES["all_gather"].step(Layout.parse("[dp, -]"), (10, 10**6), far, axes=("dp",), dim=0)
+    assert step_seconds(step, 1, far, ROUND) == pytest.approx(70 * US + 14e6 / 10e9)
+
 
 def test_a_permute_is_one_message():
     mesh = DeviceMesh.of({"dp": 2, "tp": 4})

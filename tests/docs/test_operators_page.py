@@ -16,8 +16,9 @@ from tests.ops.placements import LINE, parts_of
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 HEAD = """# Operators
 
-Every operator that a plan can hold, with its line of factors on example shapes ([rules](../concepts/rules.md) tells how to read it). What no other
-column names is passed through or a reduction. This page is generated from the table `OPS` and checked by a test.
+Every operator that a plan can hold, with its line of factors on example shapes; [rules](../concepts/rules.md) tells
+how to read it. A factor that no other column names is passed through or a reduction. The page is generated from the
+table `OPS`, and a test holds it to it.
 
 """
 

@@ -101,7 +101,7 @@ def test_every_imported_name_is_used(texts: dict[str, str]) -> None:
 
 
 def test_an_exchange_brings_its_module() -> None:
-    texts = bundle(tiny_plan("a:2,b:2").shard("residual_attention", {"batch": "a"}).shard(
+    texts = bundle(tiny_plan("a:2,b:4").shard("residual_attention", {"batch": "a"}).shard(
         "post_attention_layernorm", {"batch": "b"}
     ))  # fmt: skip
     assert "Exchange(" in texts["model.py"]

@@ -55,6 +55,8 @@ def possible(random: Random, mesh: DeviceMesh, scale: int = 1) -> list[Step]:
     other = layout_of(random, mesh, len(layout.dims))
     shape = shape_of(random, mesh, layout, other, scale=scale)
     found = list(applicable(layout, shape, mesh))
+    if layout.reduce == other.reduce == "sum" and layout.normal(mesh).partial != other.normal(mesh).partial:
+        found.append(COLLECTIVES["sum_exchange"].step(layout, shape, mesh, target=other))
     targets = [Layout(other.dims)] if not set(layout.partial) & other.sharded else []
     targets += [Layout(layout.dims).with_dim(dim, axes[::-1]) for dim, axes in enumerate(layout.dims)]
     targets.append(Layout(layout.dims[::-1]))
@@ -98,7 +100,7 @@ def planned(step: Step, mesh: DeviceMesh, rank: int) -> tuple[int, int]:
     if step.kind == "reduce_scatter" and not even(step, mesh):
         return held - wanted, (step.group_size - 1) * wanted
     if (
-        step.kind == "exchange"
+        step.kind in ("exchange", "sum_exchange")
         or (not even(step, mesh) and step.kind != "all_reduce")
         or (step.kind == "all_to_all" and step.dim < 0)
     ):
@@ -134,7 +136,7 @@ def check(cases: list[Case], answers: list[list[Answer]]) -> None:
             definition = COLLECTIVES[step.kind]
             handed = [answer.handed[position] for answer in by_rank]
             unequal = step.kind != "all_reduce" and not definition.local and not even(step, case.mesh)
-            if unequal or step.kind in ("exchange", "permute"):
+            if unequal or step.kind in ("exchange", "permute", "sum_exchange"):
                 assert max(got for _, got in handed) == definition.received(step, case.mesh)
 
 
@@ -180,7 +182,7 @@ def test_pairs(ran: Ran) -> None:
 
 
 def test_staging_is_what_steps_make_beside_their_result(ran: Ran) -> None:
-    """Where several owners share a piece, a part of it is copied once more on the way."""
+    """Where several owners share a piece, it is copied once more, and sums of short elements take twice their room."""
     cases, answers = ran["measured"]
     for case, by_rank in zip(cases, answers, strict=True):
         (step,) = case.steps
@@ -189,10 +191,12 @@ def test_staging_is_what_steps_make_beside_their_result(ran: Ran) -> None:
         busiest = 0.0
         for rank, answer in enumerate(by_rank):
             result = prod(step.target.shape_of(case.shape, case.mesh, rank)) * size
-            once_more = result if step.kind == "exchange" else 0
+            once_more = 2 * result if step.kind in ("exchange", "sum_exchange") else 0
             assert answer.room[0] <= result + said + once_more + 256, (case.lines, rank)
             busiest = max(busiest, answer.room[0] / max(result + said, 1))
-        assert busiest > 0.5 or COLLECTIVES[step.kind].local or step.group_size == 1, (case.lines, busiest)
+        # Parts of a dim over an axis of size 1 lie in place, which planned layouts do not have.
+        if not COLLECTIVES[step.kind].local and "one" not in case.mesh.names:
+            assert busiest > 0.5, (case.lines, busiest)
 
 
 @pytest.mark.slow

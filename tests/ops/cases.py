@@ -128,6 +128,8 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
         # A count below 1 would be taken for 1.
         least = 2.0 if name == "count" else 0.5
         array = rng.random(shape) + least if positive else rng.standard_normal(shape)
+        if (one.op, name) == ("dispatch", "weights"):
+            array *= rng.random(shape) < 0.5
         made.append(torch.tensor(array, dtype=dtype))
     return made
 

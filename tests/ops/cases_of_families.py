@@ -11,7 +11,18 @@ Meta = Callable[..., TensorMeta]
 
 def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
     """Return the cases; `node` and `meta` build them."""
-    families = (_elementwise, _softmax, _norms, _products, _convolutions, _pools)
+    families = (
+        _elementwise,
+        _softmax,
+        _norms,
+        _products,
+        _convolutions,
+        _pools,
+        _attentions,
+        _losses,
+        _experts,
+        _others,
+    )
     return {name: one for family in families for name, one in family(node, meta).items()}
 
 
@@ -142,4 +153,60 @@ def _pools(node: Make, meta: Meta) -> dict[str, Node]:
         "interpolate": node("interpolate", line, size=(16,), mode="nearest"),
         "interpolate-plane": node("interpolate", image, size=(8, 6), mode="nearest"),
         "interpolate-linear": node("interpolate", image, size=(16, 8), mode="linear"),
+    }
+
+
+def _attentions(node: Make, meta: Meta) -> dict[str, Node]:
+    heads, groups, wide = meta(2, 4, 4, 4), meta(2, 2, 4, 4), meta(2, 4, 4, 6)
+    others, scores = meta(2, 2, 6, 4), meta(2, 4, 4, 6)
+    return {
+        "attention-wide": node("attention", heads, heads, wide, scale=0.25),
+        "window_attention": node("window_attention", heads, groups, groups, window=2),
+        "full_attention": node("full_attention", heads, groups, groups),
+        "full_attention-cross": node("full_attention", heads, others, others),
+        "full_attention-bias": node("full_attention", heads, heads, heads, meta(1, 4, 4, 4)),
+        "full_attention-mask": node("full_attention", heads, groups, groups, meta(2, 1, 1, 4), scale=0.5),
+        "attention_scores": node("attention_scores", heads, others),
+        "attention_scores-scale": node("attention_scores", heads, heads, scale=0.25),
+        "hide_future": node("hide_future", meta(2, 2, 4, 4)),
+        "hide_future-window": node("hide_future", meta(2, 2, 4, 4), window=2),
+        "attend": node("attend", scores, others),
+    }
+
+
+def _losses(node: Make, meta: Meta) -> dict[str, Node]:
+    stream, logits, labels = meta(4, 2, 6), meta(4, 2, 8), meta(4, 2, dtype="int64")
+    smooth = {"ignore_index": -100, "label_smoothing": 0.1}
+    return {
+        "mse_loss": node("mse_loss", stream, stream),
+        "mse_loss-sum": node("mse_loss", stream, stream, reduction="sum"),
+        "l1_loss": node("l1_loss", stream, stream),
+        "huber_loss": node("huber_loss", stream, stream, delta=0.5),
+        "smooth_l1_loss": node("smooth_l1_loss", stream, stream, beta=0.5),
+        "bce_with_logits": node("bce_with_logits", stream, stream),
+        "kl_div": node("kl_div", stream, stream, reduction="batchmean", log_target=True),
+        "cross_entropy-smooth": node("cross_entropy", logits, labels, **smooth),
+        "token_loss-smooth": node("token_loss", logits, labels, **smooth),
+        "pick_target-smooth": node("pick_target", logits, labels, **smooth),
+    }
+
+
+def _experts(node: Make, meta: Meta) -> dict[str, Node]:
+    slots, tokens = meta(2, 4, 4, 2), meta(2, 4, 6)
+    return {
+        "route": node("route", meta(4, 6, 4), count=2, capacity=2, normalized=True),
+        "route-plain": node("route", meta(4, 6, 4), count=1, capacity=3, normalized=False),
+        "dispatch": node("dispatch", slots, tokens),
+        "collect": node("collect", slots, meta(4, 2, 2, 6)),
+    }
+
+
+def _others(node: Make, meta: Meta) -> dict[str, Node]:
+    steps, square = meta(4, 3, 4), meta(4, 4)
+    call = {"target": "aten.linalg_matrix_exp.default", "arguments": "x0", "results": "compute[4, 4]"}
+    return {
+        "lstm": node("lstm", steps, meta(8, 4), meta(8, 2), meta(8), meta(8)),
+        "gru": node("gru", steps, meta(6, 4), meta(6, 2), meta(6), meta(6)),
+        "rnn": node("rnn", steps, meta(2, 4), meta(2, 2)),
+        "unknown": node("unknown", square, **call),
     }

@@ -48,6 +48,11 @@ def _views(node: Make, meta: Meta) -> dict[str, Node]:
         "expand": node("expand", meta(4, 1, 8), sizes="4, 6, 8"),
         "expand-leading": node("expand", meta(4, 8), sizes="B, 4, 8"),
         "permute": node("permute", meta(4, 4, 8), dims=(1, 2, 0)),
+        "reshape": node("reshape", meta(4, 4, 8), sizes="4, -1"),
+        "reshape-apart": node("reshape", meta(4, 6, 2), sizes="6, 4, 2"),
+        "reshape-flat": node("reshape", meta(4, 1, 8), sizes="32"),
+        "reshape-ones": node("reshape", meta(1, 8, 4), sizes="8, 1, 2, 2"),
+        "reshape-split": node("reshape", meta(4, 12), sizes="2, 2, 3, 4"),
         "squeeze": node("squeeze", meta(4, 1, 8), dim=1),
         "unsqueeze": node("unsqueeze", meta(4, 8), dim=1),
     }

@@ -14,7 +14,19 @@ from .cases import CASES
 from .placements import LINE, Row, parts_of, right_rows, rows
 
 REFUSED: dict[str, tuple[set[Row], str]] = {
-    "attention": ({(("R", "R", "S3"), ("S3",))}, "fused attention kernels need keys and values of one width"),
+    **{
+        name: (
+            {(("R", "R", "S3", *["R"] * bias), ("S3",))},
+            "fused attention kernels need keys and values of one width",
+        )
+        for name, bias in (
+            ("attention", 0),
+            ("full_attention", 0),
+            ("full_attention-bias", 1),
+            ("full_attention-mask", 1),
+            ("window_attention", 0),
+        )
+    },
     "concat-unequal": ({(("S1", "S1"), ("P",))}, "an axis shards one factor, and dims of two sizes are two"),
     "l2_scale": ({(("P", "R"), ("P",))}, "the sum of squares, which comes from the same operand, needs it whole"),
     "rms_scale": ({(("P", "R", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),

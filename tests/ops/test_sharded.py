@@ -19,7 +19,10 @@ from .cases import CASES, MESH, codes, evaluate_on, expression, operands_of, run
 from .ranks import forward
 
 NOT_WRONG = {
-    ("attention", "d"): "fused attention kernels need keys and values of one width",
+    **{
+        (op, "d"): "fused attention kernels need keys and values of one width"
+        for op in ("attention", "full_attention", "window_attention")
+    },
     ("split", "m0"): "the results have different sizes, and must lie over the same axes",
     ("split", "m1"): "the results have different sizes, and must lie over the same axes",
 }
@@ -34,7 +37,9 @@ LINEAR_AND_HELD = {
 
 def reference(one: Node, operands: list) -> tuple:  # type: ignore[type-arg]
     if one.op == "cross_entropy":
-        return (F.cross_entropy(operands[0].flatten(0, 1), operands[1].flatten(), ignore_index=-100),)
+        smoothing = dict(one.attributes).get("label_smoothing", 0.0)
+        rows, labels = operands[0].flatten(0, 1), operands[1].flatten()
+        return (F.cross_entropy(rows, labels, ignore_index=-100, label_smoothing=smoothing),)
     if one.op == "embedding_bag":
         return (F.embedding_bag(*operands, mode=dict(one.attributes).get("mode", "sum")),)
     return evaluate_on(expression(one), operands, MESH, 0)

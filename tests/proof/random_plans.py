@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 
 from planner.compose import bundle, train
+from planner.core.chunk import lengths
+from planner.core.collective import Step
 from planner.core.graph import Block, ModelGraph, Node, Parameter
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -29,6 +31,8 @@ SIZES = (
     {"num_key_value_heads": 8, "num_attention_heads": 8},
     {"num_key_value_heads": 1, "num_attention_heads": 4, "head_dim": 8},
 )
+WIDTHS = {"vocab_size": (33, 13, 3), "hidden_size": (30, 33, 5), "intermediate_size": (50, 7)}
+"""Sizes that no axis divides, some of which leave ranks without a part."""
 
 
 @dataclass(slots=True)
@@ -64,10 +68,16 @@ def random_plan(random: Random, world: int) -> Plan:
         tied=random.random() < 0.4,
         num_hidden_layers=random.choice((1, 2, 3)),
         **random.choice(SIZES),
+        **{name: random.choice(sizes) for name, sizes in WIDTHS.items() if random.random() < 0.4},
     )
     if random.random() < 0.5:
         graph = with_dropout(graph)
-    plan = tiny_plan(random.choice(MESHES[world]), graph=graph, microbatches=random.choice((1, 1, 2)))
+    plan = tiny_plan(random.choice(MESHES[world]), graph=graph)
+    microbatches = random.choice((1, 1, 2))
+    plan = plan.batch(
+        global_batch=microbatches * random.choice((4, 4, 8, 3, 1)), seq=random.choice((8, 8, 8, 7, 3)),
+        microbatches=microbatches,
+    )  # fmt: skip
     # Some plans are dense with decisions, others leave much to what follows from few.
     share = random.choice((0.15, 0.5, 0.9))
     for node, layers in _operators(graph, random):
@@ -165,10 +175,15 @@ def features(plan: Plan) -> Counter[str]:
     """Count what a plan exercises, to see that the draws cover what they should."""
     found: Counter[str] = Counter()
     training = train(plan)
+    mesh, symbols = training.assignment.mesh, training.assignment.symbols
     assembled = [scope.assembly for scope in training.scopes]
     found["runs cut"] += len(assembled) > 2
     found["microbatches"] += plan.decisions.microbatches > 1
     for scope in training.scopes:
+        for placed in scope.assembly.parameters:
+            shape = placed.parameter.meta.concrete(symbols)
+            found["unequal storage"] += not placed.storage.even(shape, mesh)
+            found["unequal regather"] += placed.regather and not placed.storage.even(shape, mesh)
         found["gradient elsewhere"] += any(f.apart and not f.deferred for f in scope.fanouts)
         found["gradient deferred"] += any(f.deferred for f in scope.fanouts)
         found["optimizer elsewhere"] += any(u.apart for u in scope.updates)
@@ -180,6 +195,7 @@ def features(plan: Plan) -> Counter[str]:
                 moved = delivery.redistribution
                 found["partial stays"] += not moved.steps and bool(moved.source.partial)
                 found.update(f"step {step.kind}" for step in moved.steps)
+                found.update(f"unequal {step.kind}" for step in moved.steps if _unequal(step, mesh))
                 found["axes not in mesh order"] += any(
                     step.axes != tuple(n for n in plan.decisions.mesh.names if n in step.axes) for step in moved.steps
                 )
@@ -194,6 +210,15 @@ def features(plan: Plan) -> Counter[str]:
             found["sharded width of a norm"] += op == "mean_square"
             found["sharded vocabulary of the loss"] += op == "sum_exp"
             found["sharded vocabulary of the table"] += op == "embedding" and bool(strategy.axes("vocab"))
+            for factor, axes in strategy.factors:
+                parts = lengths(evaluate(assigned.node.rule.size(factor), symbols), axes, mesh)
+                found[f"unequal {factor}"] += len(parts) > 1
+                found[f"no {factor} on some ranks"] += parts[0] > 0
+                found["unequal chunks of chunks"] += len(parts) > 1 and sum(mesh.size(a) > 1 for a in axes) > 1
             bias = op == "linear" and len(assigned.operands) == 3
             found["bias under a sharded contraction"] += bias and bool(strategy.axes("k"))
     return found
+
+
+def _unequal(step: Step, mesh: DeviceMesh) -> bool:
+    return not (step.source.even(step.shape, mesh) and step.target.even(step.shape, mesh))

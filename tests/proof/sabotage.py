@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeGuard
 
 STEPS = {
-    "AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "Permute", "ReduceScatter", "Slice", "Zero",
+    "AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "PadParts", "Permute", "ReduceParts", "ReduceScatter",
+    "Slice", "Zero",
 }  # fmt: skip
-LOCAL = {"Pad", "Slice", "Zero"}
+LOCAL = {"Pad", "PadParts", "Slice", "Zero"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Sabotage:
         `drop`, `double`, or `over …` with the new axes.
     step
         Source text of the step as it was.
+    value
+        The plan's value that it moves, from the comment above the call; empty for an update.
     source, list_position, index, replaced
         The model's text, where in its tree the step is, and what takes its place.
     """
@@ -37,6 +41,7 @@ class Sabotage:
     axes: tuple[str, ...]
     change: str
     step: str
+    value: str
     source: str
     list_position: int
     index: int
@@ -56,7 +61,7 @@ class Sabotage:
 def sabotages(text: str, mesh: tuple[str, ...]) -> Iterator[Sabotage]:
     """Yield every change of one step in a model's text."""
     tree = ast.parse(text)
-    for place, position in _lists(tree):
+    for place, line, position in _lists(tree):
         steps = _at(tree, position).elts
         for index, step in enumerate(steps):
             assert isinstance(step, ast.Call)
@@ -65,6 +70,7 @@ def sabotages(text: str, mesh: tuple[str, ...]) -> Iterator[Sabotage]:
             for change, replaced in _changes(step, axes, mesh):
                 yield Sabotage(
                     place=place, kind=step.func.id, axes=axes, change=change, step=ast.unparse(step), source=text,
+                    value=_value(text, line),
                     list_position=position, index=index, replaced=tuple(replaced),
                 )  # fmt: skip
 
@@ -72,7 +78,7 @@ def sabotages(text: str, mesh: tuple[str, ...]) -> Iterator[Sabotage]:
 def _changes(step: ast.Call, axes: tuple[str, ...], mesh: tuple[str, ...]) -> Iterator[tuple[str, list[ast.expr]]]:
     yield "drop", []
     yield "double", [step, step]
-    others = [(axis,) for axis in mesh] + [axes[::-1], mesh]
+    others = [(axis,) for axis in mesh] + [axes[::-1], mesh] if axes else []
     for other in dict.fromkeys(others):
         if other != axes:
             moved = deepcopy(step)
@@ -83,12 +89,23 @@ def _changes(step: ast.Call, axes: tuple[str, ...], mesh: tuple[str, ...]) -> It
 
 
 def _axes(step: ast.Call) -> tuple[str, ...]:
-    value = next(keyword.value for keyword in step.keywords if keyword.arg == "axes")
-    return tuple(ast.literal_eval(value))
+    """Return the axes of a step; a step between two layouts may have none of its own."""
+    values = [keyword.value for keyword in step.keywords if keyword.arg == "axes"]
+    return tuple(ast.literal_eval(values[0])) if values else ()
 
 
-def _lists(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield, for every list that holds steps, a name and its position among the tree's nodes."""
+def _value(text: str, line: int) -> str:
+    """Return the value that the comment above a line names."""
+    for above in reversed(text.splitlines()[: line - 1]):
+        if not above.strip().startswith("#"):
+            break
+        if found := re.match(r"\s*# (?! )(\S+), .*\[", above):
+            return found[1]
+    return ""
+
+
+def _lists(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
+    """Yield, for every list that holds steps, a name, its line and its position among the tree's nodes."""
     positions = {id(node): i for i, node in enumerate(ast.walk(tree))}
     for owner in (node for node in tree.body if isinstance(node, ast.ClassDef)):
         for line in (node for node in ast.walk(owner) if isinstance(node, ast.Assign)):
@@ -97,7 +114,7 @@ def _lists(tree: ast.Module) -> Iterator[tuple[str, int]]:
             for keyword in (k for inner in ast.walk(call) if _moves(inner) for k in inner.keywords):
                 for node in ast.walk(keyword.value):
                     if isinstance(node, ast.List) and any(_is_step(element) for element in node.elts):
-                        yield f"{owner.name}.{variables} {keyword.arg}", positions[id(node)]
+                        yield f"{owner.name}.{variables} {keyword.arg}", line.lineno, positions[id(node)]
 
 
 def _moves(node: ast.AST) -> TypeGuard[ast.Call]:

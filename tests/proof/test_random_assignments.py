@@ -27,6 +27,9 @@ FEATURES = {
     "sharded rotary table", "sharded sequence in attention", "sharded vocabulary of the loss",
     "sharded vocabulary of the table", "sharded width of a norm", "step all_gather", "step all_reduce",
     "step all_to_all", "step exchange", "step pad", "step reduce_scatter", "step slice", "step zero",
+    "no seq on some ranks", "step permute", "unequal all_reduce", "unequal batch", "unequal chunks of chunks",
+    "unequal exchange", "unequal h", "unequal k", "unequal n", "unequal pad", "unequal reduce_scatter",
+    "unequal regather", "unequal seq", "unequal slice", "unequal storage", "unequal vocab",
 }  # fmt: skip
 
 

@@ -6,19 +6,25 @@ Semantics names true equivalents: an axis that shards a dim of size 1, empty sha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Mapping
 from functools import cache
+from random import Random
+from types import MappingProxyType
 
 import pytest
 
-from planner.compose import bundle
+from planner.compose import bundle, train
+from planner.core.layout import Layout
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.tiny import tiny_graph, tiny_plan, with_dropout
 
+from .random_plans import draw
 from .sabotage import LOCAL, Sabotage, sabotages
 
 QUICK_SHARE = 12
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 def _states(data: str) -> Plan:
@@ -43,11 +49,27 @@ def _block() -> Plan:
     )
 
 
+def _unequal() -> Plan:
+    """Sizes that no axis divides; with three sequences over four ranks, one has none, and of 7 features one has one."""
+    graph = with_dropout(
+        tiny_graph(
+            "llama-biased", tied=True, num_hidden_layers=1, num_key_value_heads=2, vocab_size=33, intermediate_size=7,
+            hidden_size=30,
+        )
+    )  # fmt: skip
+    presets = (("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))
+    plan = tiny_plan("dp:4,tp:2", *presets, graph=graph)
+    return plan.batch(global_batch=6, seq=7, microbatches=2)
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "data_parallel": lambda: _states("data_parallel"),
     "zero3": lambda: _states("zero3"),
     "block": _block,
+    "unequal": _unequal,
 }
+WHOLE = {"block", "unequal"}
+"""Plans of which steps are dropped and doubled only."""
 UPDATED: dict[str, Callable[[], Plan]] = {
     "zero1": lambda: _states("zero1"),
     "zero2, deferred": lambda: _states("zero2").store("*", of="gradient", deferred=True),
@@ -56,8 +78,18 @@ UPDATED: dict[str, Callable[[], Plan]] = {
 """Plans whose updates move something."""
 
 
-def equivalent(change: Sabotage) -> str:
-    """Return why a change leaves every number as it is; empty if it does not."""
+def equivalent(change: Sabotage, shapes: Shapes = MappingProxyType({})) -> str:
+    """Return why a change leaves every number as it is; empty if it does not.
+
+    Parameters
+    ----------
+    shapes
+        Global shapes of values, where a dim may be of size 1.
+    """
+    if change.change == "double" and change.kind in {"Exchange", "Slice"} and set(_cut(change, shapes)) == {1}:
+        return (
+            "of an index that is alone, the first rank keeps it or sends it again, and the others have nothing to cut"
+        )
     if change.kind == "Zero" and change.change == "double":
         return "zeros stay zeros, and who keeps its values keeps them twice"
     if change.kind == "AllReduce":
@@ -70,14 +102,25 @@ def equivalent(change: Sabotage) -> str:
     return ""
 
 
+def _cut(change: Sabotage, shapes: Shapes) -> list[int]:
+    """Return the sizes of the dims that a slice cuts or an exchange moves."""
+    call = ast.parse(change.step, mode="eval").body
+    assert isinstance(call, ast.Call)
+    given = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    if change.kind == "Slice":
+        return [shapes[change.value][given["dim"]]] if change.value in shapes else []
+    source, target = Layout.parse(given["source"]), Layout.parse(given["target"])
+    return [n for n, a, b in zip(given["shape"], source.dims, target.dims, strict=True) if a != b]
+
+
 @cache
 def changes(name: str) -> tuple[Sabotage, ...]:
-    """Return every change of a bundle; in the block and in updates, what is dropped or doubled."""
+    """Return every change of a bundle; in some and in updates, what is dropped or doubled."""
     plan = (PLANS | UPDATED)[name]()
     found = sabotages(bundle(plan)["model.py"], plan.decisions.mesh.names)
     if name in UPDATED:
         return tuple(c for c in found if c.place.split()[-1] in {"master", "reduce", "publish"} and whole(c))
-    return tuple(c for c in found if name != "block" or whole(c))
+    return tuple(c for c in found if name not in WHOLE or whole(c))
 
 
 def whole(change: Sabotage) -> bool:
@@ -89,7 +132,7 @@ def cases(plans: dict[str, Callable[[], Plan]]) -> list[object]:
     found = []
     for name in plans:
         for number, change in enumerate(changes(name)):
-            quick = number % QUICK_SHARE == 0 or (equivalent(change) and name == "block")
+            quick = number % QUICK_SHARE == 0 or (equivalent(change) and name in WHOLE)
             marks = () if quick else pytest.mark.slow
             found.append(pytest.param(name, change, id=f"{name}-{number}-{change.change.strip(':')}", marks=marks))
     return found
@@ -112,10 +155,23 @@ def test_sabotage_is_found_on_processes(prove: Callable[..., Proof], name: str) 
     _assert_found(prove, PLANS[name](), change)
 
 
-def _assert_found(prove: Callable[..., Proof], sound: Plan, change: Sabotage, **options: object) -> None:
+@pytest.mark.parametrize("seed", [s if s < 3 else pytest.param(s, marks=pytest.mark.slow) for s in range(60)])
+def test_sabotage_of_random_plans_is_found(prove_here: Callable[..., Proof], seed: int) -> None:
+    """Five drops and doublings of a random plan."""
+    found = draw(seed, 4)
+    all_changes = sabotages(found.files["model.py"], found.plan.decisions.mesh.names)
+    moving = [c for c in all_changes if whole(c) and c.place.split()[-1] in {"forward", "backward"}]
+    shapes = {f.value: f.shape for scope in train(found.plan).scopes for f in scope.fanouts}
+    for change in Random(seed).sample(moving, min(5, len(moving))):
+        _assert_found(prove_here, found.plan, change, shapes, seed=seed % 4)
+
+
+def _assert_found(
+    prove: Callable[..., Proof], sound: Plan, change: Sabotage, shapes: Shapes = MappingProxyType({}), **options: object
+) -> None:  # fmt: skip
     proof = prove(sound, bundle(sound) | {"model.py": change.text}, **options)
     numbers = [row.name for row in proof.rows if not row.ok]
-    if reason := equivalent(change):
+    if reason := equivalent(change, shapes):
         assert not numbers, f"{change} is not equivalent: {reason}"
         # What is communicated is counted too; the rest computes the same by other means.
         assert proof.ok == (change.kind in LOCAL), str(change)
@@ -134,4 +190,5 @@ def test_every_kind_of_call_is_sabotaged() -> None:
     assert {change.kind for change in changes("block")} == {
         "AllGather", "AllReduce", "AllToAll", "Pad", "ReduceScatter", "Slice", "Zero",
     }  # fmt: skip
+    assert {"Exchange", "ReduceParts"} <= {change.kind for change in changes("unequal")}
     assert {c.place.split()[-1] for name in UPDATED for c in changes(name)} == {"master", "reduce", "publish"}

@@ -45,6 +45,7 @@ def all_steps(layout: Layout, nodes: list[Layout], shape: tuple[int, ...], mesh:
     dims = range(len(shape))
     targeted = ("exchange", "permute", "all_gather", "reduce_scatter", "all_to_all")
     tries = [(kind, {"target": node}) for kind in targeted for node in nodes]
+    tries += [("exchange", {"target": node, "axes": axes}) for node in nodes for axes in sets]
     tries += [(kind, {"axes": axes}) for kind in ("all_reduce", "zero") for axes in sets]
     tries += [
         (kind, {"axes": axes, "dim": dim})
@@ -96,9 +97,3 @@ def cheapest(edges: Edges, source: Layout, limit: float, length: int) -> dict[La
                     after[spot] = min(after[spot], cost + price)
         reached = dict(after)
     return done
-
-
-def least_peak(edges: Edges, source: Layout, target: Layout, length: int) -> float:
-    """Return the least peak within which some walk leads to the target; inf if none does."""
-    peaks = {s.source_elements + t.target_elements for steps in edges.values() for s, _ in steps for t, _ in steps}
-    return next((p for p in sorted(peaks) if target in cheapest(edges, source, p, length)), inf)

@@ -8,13 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from planner.collectives import COLLECTIVES
-from planner.collectives.handover import handover_demand
+from planner.collectives.handover import leg_received
 from planner.core.collective import Redistribution
-from planner.core.crossing import Crossing, Holding, Leg
+from planner.core.crossing import Crossing, Holding
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
-from planner.redistribution import plan_crossing, plan_redistribution
+from planner.redistribution import Planner, SearchOptions, plan_crossing
 from planner.simulate import mismatch, run_crossing
 from tests.collectives.elements import bound
 from tests.redistribution import prices
@@ -28,18 +27,16 @@ UNEVEN = ((10,), (5, 7), (2, 9, 4), (1, 3, 1))
 @lru_cache(maxsize=1 << 14)
 def by_bytes(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Redistribution:
     """Plan for the least bytes."""
-    return plan_redistribution(source, target, shape, mesh, prices.bandwidth(mesh))
+    return planner(mesh).plan(source, target, shape, SearchOptions(objective="bytes"))
 
 
-def received(leg: Leg) -> float:
-    """Return the elements that the busiest rank receives."""
-    if leg.step is not None:
-        return COLLECTIVES[leg.kind].received(leg.step, leg.source.mesh)
-    return handover_demand(leg.source, leg.target).received if leg.kind == "handover" else 0
+@lru_cache(maxsize=64)
+def planner(mesh: DeviceMesh) -> Planner:
+    return Planner(mesh, prices.alpha_beta(mesh))
 
 
 def crossed(source: Holding, target: Holding) -> Crossing:
-    return plan_crossing(source, target, by_bytes, received)
+    return plan_crossing(source, target, by_bytes, leg_received)
 
 
 def assert_right(source: Holding, target: Holding) -> Crossing:
@@ -51,7 +48,7 @@ def assert_right(source: Holding, target: Holding) -> Crossing:
     found = mismatch(end.world, array.reshape(target.shape), target.layout, target.mesh)
     assert found == "", crossing
     if not source.layout.partial and not target.layout.partial:
-        assert sum(map(received, crossing.legs)) == bound(source, target), crossing
+        assert sum(map(leg_received, crossing.legs)) == bound(source, target), crossing
     return crossing
 
 
@@ -72,8 +69,7 @@ def every_layout(mesh: DeviceMesh, rank: int, *, partial: bool) -> list[Layout]:
 def two_meshes() -> Iterator[Case]:
     """Yield every ordered pair of layouts of 3×8 and 8×3 ranks, either way."""
     for (one, two), shape in product(((THREE_EIGHT, EIGHT_THREE), (EIGHT_THREE, THREE_EIGHT)), (*EVEN, *UNEVEN)):
-        # Partial sums are cut unevenly as soon as collectives do.
-        rooms = (every_layout(mesh, len(shape), partial=shape in EVEN) for mesh in (one, two))
+        rooms = (every_layout(mesh, len(shape), partial=True) for mesh in (one, two))
         for before, after in product(*rooms):
             yield Holding(mesh=one, shape=shape, layout=before), Holding(mesh=two, shape=shape, layout=after)
 
@@ -104,20 +100,22 @@ GRIDS = [DeviceMesh.of(dict(zip(names, sizes, strict=True))) for names, sizes in
 
 def related_meshes() -> Iterator[Case]:
     """Yield pairs of layouts on meshes that have a common refinement."""
-    for one, two, shape in product(GRIDS, GRIDS, ((8,), (8, 16))):
+    for one, two, shape in product(GRIDS, GRIDS, ((8,), (8, 16), (7,), (3, 10))):
         for before, after in product(*(every_layout(mesh, len(shape), partial=True) for mesh in (one, two))):
             source, target = (
                 Holding(mesh=mesh, shape=shape, layout=layout) for mesh, layout in ((one, before), (two, after))
             )
-            if one != two and all(end.layout.even(shape, end.mesh) for end in (source, target)):
+            if one != two:
                 yield source, target
 
 
 def test_a_sample_of_related_meshes() -> None:
     cases = sorted(related_meshes(), key=str)
-    for position in random.Random(1).sample(range(len(cases)), 250):
-        crossing = assert_right(*cases[position])
-        assert all(leg.kind != "handover" for leg in crossing.legs)
+    for position in random.Random(1).sample(range(len(cases)), 150):
+        source, target = cases[position]
+        crossing = assert_right(source, target)
+        if all(end.layout.even(end.shape, end.mesh) for end in (source, target)):
+            assert all(leg.kind != "handover" for leg in crossing.legs)
 
 
 @pytest.mark.slow
@@ -152,7 +150,7 @@ def reshapes(*, even: bool) -> Iterator[Case]:
 def test_a_sample_of_reshapes(even: bool) -> None:
     cases = sorted(reshapes(even=even), key=str)
     assert len(cases) > 2000
-    for position in random.Random(2).sample(range(len(cases)), 400):
+    for position in random.Random(2).sample(range(len(cases)), 200):
         assert_right(*cases[position])
 
 

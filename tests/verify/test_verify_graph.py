@@ -184,9 +184,9 @@ BROKEN: dict[str, tuple[Callable[[], ModelGraph], str, str]] = {
         f"{UP} has 1 operands for ('x', 'weight', 'bias?').",
     ),
     "unknown operator": (
-        lambda: node(UP, op="matmul"),
+        lambda: node(UP, op="sorcery"),
         "graph.op-unknown",
-        f"{UP} is a 'matmul', no known operator.",
+        f"{UP} is a 'sorcery', no known operator.",
     ),
     "rule of other shapes": (
         lambda: node(UP, rule=Q_NODE.rule),

@@ -1629,7 +1629,7 @@ export interface components {
         };
         /**
          * RedistributionAnswer
-         * @description The cheapest steps; `bound_bytes` is what no way can do without, null where partial sums are involved.
+         * @description The cheapest steps; `bound_bytes` is what no way can do without, null where no bound is known.
          *
          *     Parameters
          *     ----------

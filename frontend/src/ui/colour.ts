@@ -73,6 +73,7 @@ const KINDS: Record<string, string> = {
   all_to_all: "A2A",
   permute: "PERM",
   exchange: "X",
+  sum_exchange: "SX",
   send_recv: "SR",
   slice: "slice",
   zero: "zero",

@@ -19,8 +19,9 @@ def call(step: Step, mesh: DeviceMesh) -> str:
     """Return one step."""
     even = step.source.even(step.shape, mesh) and step.target.even(step.shape, mesh)
     match step.kind:
-        case "exchange" | "permute":
-            name, arguments = step.kind.title(), [*_boxes(step), f"axes={_axes(step.axes)}"]
+        case "exchange" | "permute" | "sum_exchange":
+            name = "".join(word.title() for word in step.kind.split("_"))
+            arguments = [*_boxes(step), f"axes={_axes(step.axes)}"]
         case "all_gather" | "all_to_all" if not even or (step.kind == "all_to_all" and step.dim < 0):
             name, arguments = "Exchange", [*_boxes(step), f"axes={_axes(step.axes)}", f'kind="{step.kind}"']
         case "reduce_scatter" if not even:

@@ -19,6 +19,13 @@ def dims(layout: str) -> tuple[Axes, ...]:
     return tuple(() if part.strip() == "-" else tuple(part.strip().split("·")) for part in body.split(",") if part)
 
 
+def partial(layout: str) -> Axes:
+    """Return the axes over which values are partial results."""
+    rest = layout[layout.index("]") + 1 :].strip()
+    rest = rest[rest.index("(") + 1 : -1] if rest.endswith(")") else rest.removeprefix("+")
+    return tuple(rest.strip().split("·")) if rest else ()
+
+
 def box(layout: str, shape: tuple[int, ...], mesh: Mesh, rank: int | None = None) -> Box:
     """Return the index range (start, stop) that a rank holds, per dim."""
     return tuple(mesh.chunk(size, *axes, rank=rank) for axes, size in zip(dims(layout), shape, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,59 @@ def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int
     # A rank without rows picks one of padding, so that its gradient is there and empty.
     rows = weight if weight.shape[0] else F.pad(weight, (0, 0, 0, 1))
     return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
+
+
+def route(probabilities: torch.Tensor, *, count: int, capacity: int, normalized: bool) -> torch.Tensor:
+    """Return the weights of tokens in slots, [batch, seq, experts, capacity].
+
+    Each token goes to its `count` best experts, first choices before second ones, in order of position; an expert has
+    `capacity` slots a sequence, and what comes later is dropped. Weights are the probabilities, or their shares.
+    """
+    weights, chosen = probabilities.topk(count, dim=-1)
+    if normalized:
+        weights = weights / weights.sum(-1, keepdim=True)
+    # In the order in which slots are given out: [batch, count · seq, experts].
+    queue = F.one_hot(chosen, probabilities.shape[-1]).transpose(1, 2).flatten(1, 2)
+    before = (queue.cumsum(1) - queue).unflatten(1, (count, probabilities.shape[1])).transpose(1, 2)
+    slot = before.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+    slots = probabilities.shape[-1] * capacity
+    place = torch.where(slot < capacity, chosen * capacity + slot, slots)
+    # The last place is for what is dropped.
+    taken = weights.new_zeros(*weights.shape[:2], slots + 1).scatter_add(-1, place, weights)
+    return taken[..., :-1].unflatten(-1, (probabilities.shape[-1], capacity))
+
+
+def dispatch(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Copy tokens, [batch, seq, k], to the slots in which they have a weight: [experts, batch, slots, k]."""
+    taken = (weights != 0).to(x.dtype).flatten(2)
+    return torch.bmm(taken.transpose(1, 2), x).unflatten(1, weights.shape[2:]).transpose(0, 1)
+
+
+def collect(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Add up what is in the slots of each token by its weights: [batch, seq, n]."""
+    return torch.bmm(weights.flatten(2), x.transpose(0, 1).flatten(1, 2))
+
+
+def recurrent(
+    kind: str,
+    x: torch.Tensor,
+    weight_input: torch.Tensor,
+    weight_state: torch.Tensor,
+    bias_input: torch.Tensor | None = None,
+    bias_state: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the states of one recurrent layer, `lstm`, `gru` or `rnn`, after every step, from zero."""
+    if not x.numel():
+        used = x.sum() + weight_input.sum() + weight_state.sum()
+        used = used if bias_input is None or bias_state is None else used + bias_input.sum() + bias_state.sum()
+        return (used * 0).expand(*x.shape[:2], weight_state.shape[1])
+    zero = x.new_zeros(1, x.shape[0], weight_state.shape[1])
+    weights = [weight_input, weight_state]
+    weights += [] if bias_input is None or bias_state is None else [bias_input, bias_state]
+    run: Callable[..., tuple[torch.Tensor, ...]] = getattr(torch, "rnn_tanh" if kind == "rnn" else kind)
+    states = (zero, zero) if kind == "lstm" else zero
+    # One layer without dropout, in one direction, batch first.
+    return run(x, states, weights, len(weights) == 4, 1, 0.0, False, False, True)[0]
 
 
 def expert_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -100,14 +154,66 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return x * cos.to(x.dtype) + torch.cat((-right, left), dim=-1) * sin.to(x.dtype)
 
 
-def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, first: int | None = None) -> torch.Tensor:
-    """Attend to keys up to each query's position; `first` is the global position of the first query of a shard."""
+def causal_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    first: int | None = None,
+    window: int | None = None,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to keys up to each query's position, or to the last `window` of them.
+
+    `first` is the global position of the first query of a shard.
+    """
     grouped = q.shape[1] != k.shape[1]
-    if first is None:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
-    queries = torch.arange(first, first + q.shape[2], device=q.device)
-    mask = queries.unsqueeze(-1) >= torch.arange(k.shape[2], device=q.device)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
+    if first is None and window is None:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+    seen = ~_hidden(q.shape[2], k.shape[2], first or 0, 0, window, q.device)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
+
+
+def full_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attend to all keys, with a bias on the scores."""
+    grouped = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+
+
+def attention_scores(q: torch.Tensor, k: torch.Tensor, *, scale: float) -> torch.Tensor:
+    """Multiply queries with the keys of their group."""
+    groups, queries = k.shape[1], q.shape[2]
+    rows = q.unflatten(1, (groups, q.shape[1] // groups)).flatten(2, 3)
+    scores = torch.matmul(rows, k.transpose(-1, -2)) * scale
+    return scores.unflatten(2, (q.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def hide_future(scores: torch.Tensor, *, first: int = 0, first_key: int = 0, window: int | None = None) -> torch.Tensor:
+    """Put −∞ for keys after the query, or before its window; rows and columns begin at `first` and `first_key`."""
+    queries, keys = scores.shape[2:]
+    return scores.masked_fill(_hidden(queries, keys, first, first_key, window, scores.device), float("-inf"))
+
+
+def attend(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Sum the values of a group by each query's weights."""
+    groups, queries = v.shape[1], weights.shape[2]
+    rows = weights.unflatten(1, (groups, weights.shape[1] // groups)).flatten(2, 3)
+    return torch.matmul(rows, v).unflatten(2, (weights.shape[1] // groups, queries)).flatten(1, 2)
+
+
+def _hidden(
+    queries: int, keys: int, first: int, first_key: int, window: int | None, device: torch.device
+) -> torch.Tensor:
+    back = torch.arange(first, first + queries, device=device).unsqueeze(-1)
+    back = back - torch.arange(first_key, first_key + keys, device=device)
+    return back < 0 if window is None else (back < 0) | (back >= window)
 
 
 def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -122,10 +228,22 @@ def compare(x: torch.Tensor, relation: str, y: torch.Tensor) -> torch.Tensor:
     return holds
 
 
-def token_loss(logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int) -> torch.Tensor:
+def mean_loss(
+    loss: Callable[..., torch.Tensor], x: torch.Tensor, target: torch.Tensor, *, count: int, **options: float
+) -> torch.Tensor:
+    """Return this shard's share of the mean of a loss over `count` elements."""
+    if x.shape != target.shape:
+        raise ValueError(f"a loss of {tuple(x.shape)} and {tuple(target.shape)}")
+    return loss(_at_least_float32(x), _at_least_float32(target), reduction="sum", **options) / count
+
+
+def token_loss(
+    logits: torch.Tensor, labels: torch.Tensor, *, ignore_index: int, label_smoothing: float = 0.0
+) -> torch.Tensor:
     """Return each token's negative log-likelihood, zero where the label is ignored."""
     logits = _at_least_float32(logits)
-    loss = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=ignore_index)
+    rows, classes = logits.flatten(0, -2), labels.flatten()
+    loss = F.cross_entropy(rows, classes, reduction="none", ignore_index=ignore_index, label_smoothing=label_smoothing)
     return loss.view(labels.shape)
 
 
@@ -151,14 +269,22 @@ def log_softmax_shift(x: torch.Tensor, maximum: torch.Tensor, sum_exp: torch.Ten
     return (_at_least_float32(x) - maximum.unsqueeze(dim) - sum_exp.log().unsqueeze(dim)).to(x.dtype)
 
 
-def pick_target(logits: torch.Tensor, labels: torch.Tensor, *, first: int) -> torch.Tensor:
-    """Return each label's logit, zero where the label is not among the columns `first …`."""
+def pick_target(
+    logits: torch.Tensor, labels: torch.Tensor, *, first: int, label_smoothing: float = 0.0, classes: int = 1
+) -> torch.Tensor:
+    """Return each label's logit, zero where the label is not among the columns `first …`.
+
+    With smoothing it is mixed with the mean over all classes, of which this shard has a share.
+    """
     local = labels - first
     outside = (local < 0) | (local >= logits.shape[-1])
     # A rank without columns picks one of padding, so that its gradient is there and empty.
     columns = logits if logits.shape[-1] else F.pad(logits, (0, 1))
     picked = columns.gather(-1, local.masked_fill(outside, 0).unsqueeze(-1)).squeeze(-1)
-    return _at_least_float32(picked.masked_fill(outside, 0))
+    picked = _at_least_float32(picked.masked_fill(outside, 0))
+    if not label_smoothing:
+        return picked
+    return (1 - label_smoothing) * picked + label_smoothing / classes * _at_least_float32(logits).sum(-1)
 
 
 def log_loss(

@@ -8,6 +8,7 @@ const KINDS: Record<string, readonly [string, string]> = {
   all_reduce: ["AR", "All-reduce"],
   all_to_all: ["A2A", "All-to-all"],
   exchange: ["X", "Exchange"],
+  sum_exchange: ["SX", "Sum-exchange"],
   send_recv: ["SR", "Send and receive"],
   permute: ["P", "Permute"],
   slice: ["SL", "Slice"],

@@ -1,0 +1,111 @@
+"""Mixture of experts in its dense form: tokens to slots, expert by expert, and back.
+
+`route` gives each token its best experts and a slot in each one's buffer, sequence by sequence; `dispatch` copies
+tokens to their slots, `expert_linear` (`matmul`) is each expert's own matrix, and `collect` adds up what the experts
+made of a token. With the batch sharded before and the experts sharded inside, the values go from one to the other by
+all-to-all: that is how expert parallelism comes about.
+
+Source: Lepikhin et al. 2020, GShard, algorithm 1: groups (here the sequences), capacity, and places by order of token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ..core.rule import ShardingRule
+from ..core.tensor import TensorMeta
+from .definition import Attributes, Local, OpDef, Shape, shapes_of
+
+_PLACES = "an expert's slots are filled by all tokens of a sequence in order"
+
+
+def _capacity(attributes: Attributes) -> int:
+    capacity = attributes["capacity"]
+    assert isinstance(capacity, int)
+    return capacity
+
+
+def _route_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
+    return (TensorMeta((*operands[0].shape, _capacity(attributes)), operands[0].dtype),)
+
+
+def _route_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    return ShardingRule.parse(
+        "batch seq expert -> batch seq expert slot", shapes=shapes_of(operands + results),
+        blocked={"seq": _PLACES, "expert": "a token chooses among all experts", "slot": _PLACES},
+    )  # fmt: skip
+
+
+def _route_torch(local: Local) -> str:
+    options = ", ".join(f"{name}={local.attribute(name)!r}" for name in ("count", "capacity", "normalized"))
+    return f"ops.route({local.arguments[0]}, {options})"
+
+
+def _dispatch_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    (batch, _seq, expert, slot), x = operands[0].shape, operands[1]
+    return (TensorMeta((expert, batch, slot, x.shape[2]), x.dtype),)
+
+
+def _collect_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    weights, x = operands
+    return (TensorMeta((*weights.shape[:2], x.shape[3]), x.dtype),)
+
+
+def _rule_of(
+    line: str, second: str
+) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+    def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+        return ShardingRule.parse(
+            line, shapes=shapes_of(operands + results), names=("weights", "x"), terms=second,
+            even=frozenset({"expert"}),
+        )  # fmt: skip
+
+    return rule
+
+
+def _flops(operands: tuple[Shape, ...], _: tuple[Shape, ...]) -> float:
+    return 2.0 * prod(operands[0]) * operands[1][-1]
+
+
+ROUTE = OpDef(
+    name="route",
+    summary="weight of each token in each slot of each expert: its best experts, while they have room",
+    operands=("probabilities",),
+    infer=_route_infer,
+    rule=_route_rule,
+    flops=lambda operands, results: 10.0 * prod(operands[0]) + 2.0 * prod(results[0]),
+    backward_flops=lambda _operands, results: 2.0 * prod(results[0]),
+    differentiable=("probabilities",),
+    torch=_route_torch,
+)
+DISPATCH = OpDef(
+    name="dispatch",
+    summary="each token in the slots in which it has a weight",
+    operands=("weights", "x"),
+    infer=_dispatch_infer,
+    rule=_rule_of("batch seq expert slot, batch seq k -> expert batch slot k", "x"),
+    flops=_flops,
+    backward_flops=_flops,
+    # Which slots are taken, in the type of x.
+    extra_saved=lambda operands, size: float(size * prod(operands[0])),
+    differentiable=("x",),
+    matmul=True,
+    torch=lambda local: f"ops.dispatch({', '.join(local.arguments)})",
+)
+COLLECT = OpDef(
+    name="collect",
+    summary="weighted sum for each token of what is in its slots",
+    operands=("weights", "x"),
+    infer=_collect_infer,
+    rule=_rule_of("batch seq expert slot, expert batch slot n -> batch seq n", "weights*x"),
+    flops=_flops,
+    backward_flops=lambda operands, results: 2 * _flops(operands, results),
+    saved=("weights",),
+    # x sequence by sequence.
+    extra_saved=lambda operands, size: float(size * prod(operands[1])),
+    differentiable=("weights", "x"),
+    matmul=True,
+    torch=lambda local: f"ops.collect({', '.join(local.arguments)})",
+)
+EXPERTS = (ROUTE, DISPATCH, COLLECT)
