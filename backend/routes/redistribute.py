@@ -26,14 +26,14 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     """
     options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
     if wanted.to_mesh or wanted.to_shape or wanted.planner != "cheapest":
-        if options != DEFAULT_OPTIONS:
+        if options != DEFAULT_OPTIONS and wanted.planner != "cheapest":
             raise LayoutError(
                 "http.options-crossed",
-                "Objective and exchange can be chosen on one mesh and shape, and of the cheapest planner.",
-                "Leave them as they are, or leave out to_mesh, to_shape and planner.",
+                "Objective and exchange can be chosen of the cheapest planner only.",
+                "Leave them as they are, or leave out the planner.",
                 subject="objective",
             )
-        return _crossed(wanted)
+        return _crossed(wanted, options)
     shape, given = _shape(wanted.shape), _mesh(wanted.mesh)
     mesh, (source, target) = read_layouts((wanted.source, wanted.target), given, shape)
     check_mesh(mesh)
@@ -46,14 +46,16 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     return redistribution_answer(found, wanted.dtype, mesh, machines)
 
 
-def _crossed(wanted: RedistributionRequest) -> RedistributionAnswer:
+def _crossed(wanted: RedistributionRequest, options: SearchOptions) -> RedistributionAnswer:
     """Return the way to another mesh or shape, or the one that MindSpore takes."""
     source = read_holding(wanted.source, _mesh(wanted.mesh), _shape(wanted.shape))
     target = read_holding(wanted.target, _mesh(wanted.to_mesh or wanted.mesh), _shape(wanted.to_shape or wanted.shape))
     check_crossed(source, target)
     machines = cluster(wanted.cluster or cluster_name(source.mesh.device_count))
     machines.must_fit(source.mesh)
-    found = compose.cross(source, target, dtype=wanted.dtype, cluster=machines.name, planner=wanted.planner)
+    found = compose.cross(
+        source, target, dtype=wanted.dtype, cluster=machines.name, planner=wanted.planner, options=options
+    )
     operators = () if wanted.planner == "cheapest" else mindspore_operators(found)
     return crossing_answer(found, operators, wanted.dtype, machines)
 

@@ -34,6 +34,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const plan = usePlan((state) => state.plan);
   const view = usePlan((state) => state.view);
   const selected = usePlan((state) => state.selected);
+  const marked = usePlan((state) => state.marked);
   const pending = usePlan((state) => state.slow);
   const colours = useColours();
   const tree = useMemo(() => buildTree(view), [view]);
@@ -157,10 +158,12 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             view={view}
             axisColours={colours}
             selected={selected}
+            marked={marked}
             direction={direction}
             dark={dark}
             pending={pending}
             onSelect={document.select}
+            onMark={document.mark}
             onOpenChange={follow}
             onBadge={(badge) => {
               for (const edge of view.edges) {

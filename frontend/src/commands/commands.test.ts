@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { Choice } from "../api/types";
 import { factor, node } from "../document/fixtures";
-import { applyPreset, followAgain, forget, storeParameter, toggleAxis } from "./edits";
+import {
+  applyPreset,
+  followAgain,
+  forget,
+  sharedAxis,
+  sharedFactors,
+  storeParameter,
+  toggleAxis,
+  toggleShared,
+} from "./edits";
 import { keyCaps, pressed } from "./keys";
 
 const operator = node("layers.*.q_proj", "", {
@@ -24,6 +33,46 @@ const choices = [
   ]),
   choice("n", "tp", true, [["n", []]]),
 ];
+
+describe("several operators", () => {
+  const other = node("layers.*.o_proj", "", {
+    factors: [factor("batch", []), factor("k", ["tp"]), factor("n", [])],
+  });
+  const both = [
+    { node: operator, choices },
+    {
+      node: other,
+      choices: [
+        choice("batch", "dp", false, [["batch", ["dp"]]]),
+        choice("k", "tp", true, [["k", []]]),
+      ],
+    },
+  ];
+
+  it("share the factors that all have", () => {
+    expect(sharedFactors(both)).toEqual(["batch", "k"]);
+    expect(sharedFactors([])).toEqual([]);
+    expect(sharedAxis(both, "batch", "dp")).toBe("mixed");
+    expect(sharedAxis(both.slice(0, 1), "batch", "dp")).toBe("on");
+    expect(sharedAxis(both, "batch", "tp")).toBe("off");
+  });
+
+  it("get an axis where they lack it, as one step", () => {
+    expect(toggleShared(both, "batch", "dp")).toEqual({
+      changes: [{ type: "factor", target: "layers.*.o_proj", factor: "batch", axes: ["dp"] }],
+      label: "split batch over dp in 2 operators",
+      field: "marked",
+      layer: null,
+    });
+  });
+
+  it("lose it where all have it", () => {
+    const twice = [both[0], both[0]].flatMap((entry) => (entry ? [entry] : []));
+    const step = toggleShared(twice, "batch", "dp");
+    expect(step.label).toBe("keep batch whole over dp in 2 operators");
+    expect(step.changes).toHaveLength(2);
+  });
+});
 
 describe("forgetting a decision", () => {
   it("lets a factor follow", () => {

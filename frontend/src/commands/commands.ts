@@ -125,7 +125,7 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
       label: "Select nothing",
       keys: ["escape"],
       keysOnly: true,
-      enabled: isSelected,
+      enabled: () => isSelected() || getState().marked.length > 0,
       run: () => document.select(null),
     },
   ];

@@ -78,6 +78,50 @@ function suffix(reach: Reach): string {
     : `, layers ${reach.first}–${reach.last}`;
 }
 
+/** What a factor of several operators says of an axis: on all of them, on none, or on some. */
+export type Shared = "on" | "off" | "mixed";
+
+export interface Marked {
+  node: NodeView;
+  choices: readonly Choice[];
+}
+
+/** The factors that all of several operators have, in the order of the first. */
+export function sharedFactors(marked: readonly Marked[]): string[] {
+  const [first, ...rest] = marked.map(
+    ({ choices }) => new Set(choices.map((choice) => choice.factor)),
+  );
+  return [...(first ?? [])].filter((factor) => rest.every((names) => names.has(factor)));
+}
+
+export function sharedAxis(marked: readonly Marked[], factor: string, axis: string): Shared {
+  const on = marked.filter(({ node, choices }) => axesNow(node, choices, factor).includes(axis));
+  return on.length === 0 ? "off" : on.length === marked.length ? "on" : "mixed";
+}
+
+/** The operators that a click on a shared axis changes: all where it is on all, else those where it is off. */
+export function changedBy(marked: readonly Marked[], factor: string, axis: string): Marked[] {
+  const off = sharedAxis(marked, factor, axis) === "on";
+  return marked.filter(
+    ({ node, choices }) => axesNow(node, choices, factor).includes(axis) === off,
+  );
+}
+
+/** Clicking an axis at a factor of several operators: one step of the history. */
+export function toggleShared(marked: readonly Marked[], factor: string, axis: string): Step {
+  const off = sharedAxis(marked, factor, axis) === "on";
+  const changes = changedBy(marked, factor, axis).flatMap(
+    ({ node, choices }) => toggleAxis(node, choices, factor, axis, { kind: "all" }).changes,
+  );
+  const label = off ? `keep ${factor} whole over ${axis}` : `split ${factor} over ${axis}`;
+  return {
+    changes,
+    label: `${label} in ${marked.length} operators`,
+    field: "marked",
+    layer: null,
+  };
+}
+
 /** Forget every decision on a factor: it follows the operands again. */
 export function followAgain(node: NodeView, factor: string): Step {
   const pins = node.factors.find((candidate) => candidate.name === factor)?.pins ?? [];

@@ -150,6 +150,32 @@ describe("undo", () => {
   });
 });
 
+describe("several that are selected", () => {
+  it("are one selection, and end with the next", () => {
+    const document = createPlanDocument(plan(1), server().api, channel());
+    document.select("run:layers.*.a");
+    document.mark(["run:layers.*.a", "run:layers.*.b"]);
+    expect(document.getState()).toMatchObject({
+      selected: null,
+      marked: ["run:layers.*.a", "run:layers.*.b"],
+    });
+    document.select(null);
+    expect(document.getState()).toMatchObject({ selected: null, marked: [] });
+    document.mark(["run:layers.*.a"]);
+    expect(document.getState()).toMatchObject({ selected: "run:layers.*.a", marked: [] });
+  });
+
+  it("are those that the plan still has", async () => {
+    const { api, waiting } = server();
+    const document = createPlanDocument(plan(1), api, channel());
+    document.mark(["run:layers.*.a", "gone"]);
+    document.edit(step("n", ["tp"]));
+    waiting[0]?.answer(plan(2));
+    await settle();
+    expect(document.getState().marked).toEqual(["run:layers.*.a"]);
+  });
+});
+
 describe("a version conflict", () => {
   async function conflicted() {
     const given = server();

@@ -32,6 +32,8 @@ export interface PlanDocumentState {
   previous: Summary | null;
   /** Id of an operator or a group. */
   selected: string | null;
+  /** Ids of several operators that are edited together; empty while at most one is selected. */
+  marked: readonly string[];
   /** Name of the factor that keys 1–9 act on. */
   factor: string | null;
   pending: boolean;
@@ -51,6 +53,8 @@ export interface PlanDocument extends StoreApi<PlanDocumentState> {
   undo(): void;
   redo(): void;
   select(id: string | null): void;
+  /** Select several operators; of one alone it is an ordinary selection. */
+  mark(ids: readonly string[]): void;
   focusFactor(name: string | null): void;
   reload(): Promise<void>;
   /** Writes this tab's plan, unsent edits included, into a new plan and returns its id. */
@@ -84,6 +88,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
     view: opened.view,
     previous: null,
     selected: null,
+    marked: [],
     factor: null,
     pending: false,
     slow: false,
@@ -123,6 +128,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
       plan,
       previous: before.summary,
       selected: reselect(before.view, plan.view, selected, layer),
+      marked: stillThere(plan, getState().marked),
       refusal: null,
     });
     channel.postMessage({ id: plan.id, version: plan.version });
@@ -230,8 +236,17 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
     undo: () => enqueue({ kind: "undo" }),
     redo: () => enqueue({ kind: "redo" }),
     select: (id) => {
-      if (id !== getState().selected) setState({ selected: id, factor: null, refusal: null });
+      const { selected, marked } = getState();
+      if (id === selected && marked.length === 0) return;
+      setState({ selected: id, marked: [], factor: null, refusal: null });
     },
+    mark: (ids) =>
+      setState({
+        selected: ids.length === 1 ? (ids[0] ?? null) : null,
+        marked: ids.length > 1 ? ids : [],
+        factor: null,
+        refusal: null,
+      }),
     focusFactor: (factor) => setState({ factor }),
     async reload() {
       const plan = await api.plan(getState().plan.id);
@@ -242,6 +257,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
         view: plan.view,
         previous: null,
         selected: reselect(before.view, plan.view, selected, null),
+        marked: stillThere(plan, getState().marked),
         conflict: null,
         offline: null,
         refusal: null,
@@ -289,6 +305,12 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
       channel.close();
     },
   };
+}
+
+function stillThere(plan: PlanState, ids: readonly string[]): readonly string[] {
+  if (ids.length === 0) return ids;
+  const known = new Set(plan.view.nodes.map((node) => node.id));
+  return ids.filter((id) => known.has(id));
 }
 
 /** Changes that make any plan of the same model this one. */

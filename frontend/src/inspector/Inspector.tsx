@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { layersOf, type Reach } from "../document/layers";
 import { usePlan, useSelectedNode } from "../ui/PlanContext";
 import { ScrollRegion } from "../ui/ScrollRegion";
@@ -6,6 +6,7 @@ import { Costs } from "./Costs";
 import { Factors } from "./Factors";
 import { GroupInspector } from "./GroupInspector";
 import classes from "./inspector.module.css";
+import { MarkedInspector } from "./MarkedInspector";
 import { PlanInspector } from "./PlanInspector";
 import { ReachPicker } from "./ReachPicker";
 import { Storage } from "./Storage";
@@ -18,6 +19,11 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
   const node = useSelectedNode();
   const group = usePlan((state) => state.view.groups.find(({ id }) => id === state.selected));
   const view = usePlan((state) => state.view);
+  const ids = usePlan((state) => state.marked);
+  const marked = useMemo(
+    () => (ids.length === 0 ? [] : view.nodes.filter((other) => ids.includes(other.id))),
+    [ids, view],
+  );
   const [reach, setReach] = useState<Reach>(ALL);
   const layers = node && layersOf(view, node);
   const name = node?.name;
@@ -46,6 +52,8 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
           <Storage node={node} />
           <Costs node={node} />
         </>
+      ) : marked.length > 1 ? (
+        <MarkedInspector nodes={marked} />
       ) : group ? (
         <GroupInspector group={group} />
       ) : (

@@ -84,6 +84,7 @@ export function PlanInspector() {
         <p className={classes["keys"]}>
           <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> follow edges · <Kbd size="xs">←</Kbd>{" "}
           <Kbd size="xs">→</Kbd> neighbours · <Kbd size="xs">Enter</Kbd> open ·{" "}
+          <Kbd size="xs">Shift</Kbd> and drag, or an arrow in the outline, for several ·{" "}
           <Kbd size="xs">F</Kbd> fit · <Kbd size="xs">1</Kbd>–<Kbd size="xs">9</Kbd> toggle an axis
           · <Kbd size="xs">/</Kbd> filter · <Kbd size="xs">?</Kbd> all keys
         </p>

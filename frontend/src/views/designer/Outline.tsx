@@ -33,6 +33,7 @@ export function Outline({
 }) {
   const document = useDocument();
   const selected = usePlan((state) => state.selected);
+  const marked = usePlan((state) => state.marked);
   const colours = useColours();
   const [filter, setFilter] = useState("");
   const rows = useMemo(() => visibleRows(tree, open, filter), [tree, open, filter]);
@@ -69,7 +70,31 @@ export function Outline({
 
   const isOpen = (id: string) => open.has(id) || filter !== "";
 
+  /** Put an operator to those that are selected, or take it out. */
+  function markAlso(id: string, out = true) {
+    const now = marked.length > 0 ? marked : selected ? [selected] : [];
+    const operators = now.filter((other) => tree.items.get(other)?.kind === "op");
+    if (!operators.includes(id)) document.mark([...operators, id]);
+    else if (out) document.mark(operators.filter((other) => other !== id));
+  }
+
+  /** Shift and an arrow take the next operator along. */
+  function extend(from: string, by: 1 | -1) {
+    const operators = rows.filter((id) => tree.items.get(id)?.kind === "op");
+    const next = operators[operators.indexOf(from) + by];
+    if (next === undefined) return;
+    markAlso(next, false);
+    focusRow(next);
+  }
+
   function key(event: KeyboardEvent) {
+    if (event.shiftKey && /^Arrow(Up|Down)$/.test(event.key)) {
+      const from = (event.target as HTMLElement).dataset["id"];
+      event.preventDefault();
+      event.stopPropagation();
+      if (from) extend(from, event.key === "ArrowDown" ? 1 : -1);
+      return;
+    }
     const move = focusable && treeMove(tree, rows, isOpen, focusable, event.key);
     if (!move) return;
     event.preventDefault();
@@ -114,6 +139,7 @@ export function Outline({
         <div
           role="tree"
           aria-label="Operators"
+          aria-multiselectable
           style={{ height: virtual.getTotalSize(), position: "relative" }}
           onKeyDown={key}
         >
@@ -126,10 +152,12 @@ export function Outline({
                   item={item}
                   top={start}
                   colours={colours}
-                  selected={item.id === selected}
+                  selected={item.id === selected || marked.includes(item.id)}
                   open={isOpen(item.id)}
                   focusable={item.id === focusable}
-                  onSelect={() => document.select(item.id)}
+                  onSelect={(also) =>
+                    also && item.kind === "op" ? markAlso(item.id) : document.select(item.id)
+                  }
                   onToggle={() => onToggle(item.id)}
                 />
               )
@@ -157,7 +185,8 @@ function Row({
   selected: boolean;
   open: boolean;
   focusable: boolean;
-  onSelect(): void;
+  /** Selected alone, or along with what is. */
+  onSelect(also: boolean): void;
   onToggle(): void;
 }) {
   const group = item.kind === "group";
@@ -173,7 +202,7 @@ function Row({
       data-id={item.id}
       className={classes["row"]}
       style={{ transform: `translateY(${top}px)`, paddingLeft: 8 + item.depth * 13 }}
-      onClick={onSelect}
+      onClick={(event) => onSelect(event.shiftKey || event.ctrlKey || event.metaKey)}
       onDoubleClick={group ? onToggle : undefined}
     >
       <span

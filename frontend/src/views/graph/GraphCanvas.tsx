@@ -34,10 +34,12 @@ export interface GraphCanvasProps {
   view: PlanView;
   axisColours: Record<string, string>;
   selected: string | null;
+  marked: readonly string[];
   direction: Direction;
   dark: boolean;
   pending: boolean;
   onSelect(id: string | null): void;
+  onMark?(ids: readonly string[]): void;
   onBadge?(badge: BadgeView): void;
   onOpenChange?(open: readonly string[]): void;
   ref?: Ref<GraphHandle>;
@@ -45,7 +47,7 @@ export interface GraphCanvasProps {
 
 /** Mounts the canvas and passes changes on; everything else is in `GraphView`. */
 export function GraphCanvas(props: GraphCanvasProps) {
-  const { view, axisColours, selected, direction, dark, pending, ref } = props;
+  const { view, axisColours, selected, marked, direction, dark, pending, ref } = props;
   const host = useRef<HTMLDivElement>(null);
   const graph = useRef<GraphView | null>(null);
   // The canvas outlives renders, so it calls whatever the newest props say.
@@ -60,6 +62,7 @@ export function GraphCanvas(props: GraphCanvasProps) {
       direction,
       colours,
       onSelect: (id) => latest.current.onSelect(id),
+      onMark: (ids) => latest.current.onMark?.(ids),
       onBadge: (badge) => latest.current.onBadge?.(badge),
       onOpenChange: (open) => latest.current.onOpenChange?.(open),
     });
@@ -77,6 +80,7 @@ export function GraphCanvas(props: GraphCanvasProps) {
   useEffect(() => graph.current?.setPending(pending), [pending]);
   useEffect(() => graph.current?.setModel(fromPlanView(view)), [view]);
   useEffect(() => graph.current?.select(selected), [selected]);
+  useEffect(() => graph.current?.mark(marked), [marked]);
   useImperativeHandle(ref, () => handleOf(graph), []);
 
   return (

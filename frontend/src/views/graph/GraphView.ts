@@ -14,7 +14,7 @@ import { Hand } from "./hand";
 import { LayoutClient, type LayoutWorker, startWorker } from "./layoutClient";
 import { Minimap } from "./minimap";
 import { type BadgeView, type Direction, find, type GraphModel } from "./model";
-import { type Look, paintScene } from "./paint";
+import { type Look, paintMarquee, paintScene } from "./paint";
 import { type Rect, Scene } from "./scene";
 import { makeStudio, type Studio } from "./studio";
 import { DARK, LIGHT, type Theme } from "./theme";
@@ -25,6 +25,8 @@ export interface GraphViewOptions {
   readonly direction?: Direction;
   readonly colours?: Readonly<Record<string, string>>;
   readonly onSelect?: (id: string | null) => void;
+  /** Operators were framed. */
+  readonly onMark?: (ids: readonly string[]) => void;
   /** A collective was double-clicked. */
   readonly onBadge?: (badge: BadgeView) => void;
   readonly onOpenChange?: (open: readonly string[]) => void;
@@ -52,6 +54,8 @@ export class GraphView {
   private scene: Scene | null = null;
   private open = new Set<string>();
   private selected: string | null = null;
+  /** Several operators that are selected together. */
+  private marked: readonly string[] = [];
   private direction: Direction;
   private theme: Theme;
   private colours: Readonly<Record<string, string>>;
@@ -86,6 +90,7 @@ export class GraphView {
       scene: () => this.scene,
       selectedShape: () => this.selectedShape(),
       choose: (id) => this.choose(id),
+      mark: (ids) => this.options.onMark?.(ids),
       openGroup: (id, state) => this.openGroup(id, state),
       openBadge: (badge) => this.options.onBadge?.(badge),
       changed: () => this.invalidate(),
@@ -133,6 +138,12 @@ export class GraphView {
     this.selected = id;
     if (id) this.show(id, (rect) => this.viewport.reveal(rect));
     this.announce();
+    this.invalidate();
+  }
+
+  /** Show several operators as selected. */
+  mark(ids: readonly string[]): void {
+    this.marked = ids;
     this.invalidate();
   }
 
@@ -317,6 +328,7 @@ export class GraphView {
       pen.setTransform(zoom * ratio, 0, 0, zoom * ratio, x * ratio, y * ratio);
       if (scene) paintScene(pen, scene, camera, width, height, this.look());
     }
+    if (pen && this.hand.frame) paintMarquee(pen, this.hand.frame, ratio, theme);
     if (scene) this.minimap.paint(scene, viewport, theme, ratio);
     this.timing.paint = performance.now() - start;
     if (!this.busy) for (const resolve of this.afterPaint.splice(0)) resolve();
@@ -324,13 +336,22 @@ export class GraphView {
 
   private plainLook(): Look {
     const { theme, colours } = this;
-    return { theme, colours, selected: -1, tensor: -1, hovered: -1, pending: false };
+    return {
+      theme,
+      colours,
+      selected: -1,
+      marked: new Set(),
+      tensor: -1,
+      hovered: -1,
+      pending: false,
+    };
   }
 
   private look(): Look {
     return {
       ...this.plainLook(),
       selected: this.selectedShape(),
+      marked: new Set(this.marked.map((id) => this.scene?.shapeOf(id) ?? -1)),
       hovered: this.hand.hoveredShape(),
       tensor: this.hand.litTensor(),
       pending: this.pending,

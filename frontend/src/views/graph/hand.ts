@@ -2,7 +2,7 @@
 
 import { ZOOM } from "./camera";
 import { tipLines } from "./describe";
-import { type Actions, listen } from "./input";
+import { type Actions, type Frame, listen } from "./input";
 import { at, ShapeKind } from "./layout/types";
 import type { BadgeView } from "./model";
 import { step, type Way } from "./navigate";
@@ -17,6 +17,7 @@ export interface Held {
   scene(): Scene | null;
   selectedShape(): number;
   choose(id: string | null): void;
+  mark(ids: readonly string[]): void;
   openGroup(id: string, state: boolean): void;
   openBadge(badge: BadgeView): void;
   changed(): void;
@@ -36,6 +37,8 @@ export class Hand {
   private hovered: Hit | null = null;
   /** The tensor that was clicked: its fan-out stays lit. */
   private pinned = -1;
+  /** The frame that is being drawn, on the canvas. */
+  frame: Frame | null = null;
   private readonly tip: Tip;
 
   constructor(
@@ -46,6 +49,11 @@ export class Hand {
     const { viewport } = held;
     const actions: Actions = {
       pan: (dx, dy) => viewport.pan(dx, dy),
+      frame: (frame, done) => {
+        this.frame = done ? null : frame;
+        if (done && frame) held.mark(this.within(frame));
+        held.changed();
+      },
       zoom: (factor, x, y) => viewport.zoomAround(factor, x, y),
       hover: (point) => this.hover(point),
       click: (x, y) => this.click(this.hitAt(x, y)),
@@ -96,6 +104,23 @@ export class Hand {
     const ref = at(scene.geometry.ref, hit.shape);
     if (hit.kind === "badge") return model.deliveries[ref]?.steps[hit.step] ?? null;
     return model.boxes[ref]?.parameters[hit.row]?.steps[direction][0] ?? null;
+  }
+
+  /** Return the operators that a frame touches. */
+  private within({ x1, y1, x2, y2 }: Frame): string[] {
+    const scene = this.held.scene();
+    if (!scene) return [];
+    const from = this.held.viewport.toScene(Math.min(x1, x2), Math.min(y1, y2));
+    const to = this.held.viewport.toScene(Math.max(x1, x2), Math.max(y1, y2));
+    return scene
+      .shapesWithin(from.y, to.y)
+      .filter((shape) => {
+        if (scene.geometry.kind[shape] !== ShapeKind.Box) return false;
+        if (scene.studio.model.boxes[at(scene.geometry.ref, shape)]?.kind !== "op") return false;
+        const { x, y, width, height } = scene.rect(shape);
+        return x < to.x && x + width > from.x && y < to.y && y + height > from.y;
+      })
+      .map((shape) => scene.idOf(shape));
   }
 
   private hitAt(x: number, y: number): Hit | null {

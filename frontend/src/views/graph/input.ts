@@ -2,12 +2,22 @@
 
 export interface Actions {
   pan(dx: number, dy: number): void;
+  /** A frame is drawn by dragging with Shift; null takes it back. */
+  frame(frame: Frame | null, done: boolean): void;
   zoom(factor: number, x: number, y: number): void;
   hover(point: { x: number; y: number } | null): void;
   click(x: number, y: number): void;
   doubleClick(x: number, y: number): void;
   /** Return whether the key meant something. */
   key(event: KeyboardEvent): boolean;
+}
+
+/** From where a drag began to where it is, on the canvas. */
+export interface Frame {
+  readonly x1: number;
+  readonly y1: number;
+  readonly x2: number;
+  readonly y2: number;
 }
 
 /** A pointer that moves less than this between down and up has clicked. */
@@ -19,6 +29,10 @@ export function listen(canvas: HTMLCanvasElement, actions: Actions): () => void 
   const { signal } = stop;
   const down = new Map<number, { x: number; y: number }>();
   let moved = 0;
+  /** Where a frame begins, while one is drawn. */
+  let corner: { x: number; y: number } | null = null;
+  const frameTo = (point: { x: number; y: number }): Frame | null =>
+    corner && { x1: corner.x, y1: corner.y, x2: point.x, y2: point.y };
 
   const place = (event: MouseEvent) => {
     const bounds = canvas.getBoundingClientRect();
@@ -35,7 +49,10 @@ export function listen(canvas: HTMLCanvasElement, actions: Actions): () => void 
     if (event.button > 1) return;
     canvas.setPointerCapture?.(event.pointerId);
     down.set(event.pointerId, place(event));
-    if (down.size === 1) moved = 0;
+    if (down.size === 1) {
+      moved = 0;
+      corner = event.shiftKey && event.button === 0 ? place(event) : null;
+    }
   });
   on("pointermove", (event) => {
     const now = place(event);
@@ -52,6 +69,9 @@ export function listen(canvas: HTMLCanvasElement, actions: Actions): () => void 
       const [from, to] = [distance(before, other), distance(now, other)];
       if (from > 0) actions.zoom(to / from, (now.x + other.x) / 2, (now.y + other.y) / 2);
       actions.pan(dx / 2, dy / 2);
+    } else if (corner) {
+      canvas.style.cursor = "crosshair";
+      if (moved > CLICK) actions.frame(frameTo(now), false);
     } else if (moved > CLICK) {
       canvas.style.cursor = "grabbing";
       actions.pan(dx, dy);
@@ -61,6 +81,10 @@ export function listen(canvas: HTMLCanvasElement, actions: Actions): () => void 
     const last = down.get(event.pointerId);
     down.delete(event.pointerId);
     canvas.style.cursor = "";
+    if (corner && last && down.size === 0 && moved > CLICK) {
+      actions.frame(event.type === "pointerup" ? frameTo(last) : null, true);
+    }
+    if (down.size === 0) corner = null;
     if (last && down.size === 0 && moved <= CLICK && event.type === "pointerup") {
       actions.click(last.x, last.y);
     }

@@ -1,6 +1,7 @@
 /** Paint a window of the scene. Works on a canvas and on the SVG pen alike. */
 
 import type { Camera } from "./camera";
+import type { Frame } from "./input";
 import { at, LinkFlag, ShapeKind } from "./layout/types";
 import { paintBadge, paintBox } from "./paintBox";
 import { paintClosed, paintFrame, paintFrameHeader } from "./paintGroup";
@@ -12,6 +13,7 @@ export interface Look {
   readonly theme: Theme;
   readonly colours: Readonly<Record<string, string>>;
   readonly selected: number;
+  readonly marked: ReadonlySet<number>;
   /** The tensor whose whole fan-out stands out; -1 for none. */
   readonly tensor: number;
   readonly hovered: number;
@@ -24,6 +26,21 @@ export type Detail = "bars" | "boxes" | "full";
 
 export function detailAt(zoom: number): Detail {
   return zoom < 0.25 ? "bars" : zoom < 0.55 ? "boxes" : "full";
+}
+
+/** The frame that is being drawn, in pixels of the canvas. */
+export function paintMarquee(
+  pen: CanvasRenderingContext2D,
+  { x1, y1, x2, y2 }: Frame,
+  ratio: number,
+  theme: Theme,
+): void {
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.fillStyle = theme.halo;
+  pen.strokeStyle = theme.select;
+  pen.lineWidth = 1;
+  pen.fillRect(x1, y1, x2 - x1, y2 - y1);
+  pen.strokeRect(x1, y1, x2 - x1, y2 - y1);
 }
 
 /** What is smaller on screen than this many pixels is left out. */

@@ -21,7 +21,7 @@ const RADIUS = 5;
 
 /** Outline what is selected, or under the pointer. */
 export function paintOutline(pen: Pen, rect: Rect, shape: number, zoom: number, look: Look): void {
-  const selected = shape === look.selected;
+  const selected = shape === look.selected || look.marked.has(shape);
   if (!selected && shape !== look.hovered) return;
   const line = Math.max(selected ? 2 : 1.2, (selected ? 1.6 : 1) / zoom);
   if (selected) {

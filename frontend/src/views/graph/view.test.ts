@@ -18,6 +18,7 @@ let host: HTMLElement;
 let view: GraphView;
 const chosen = vi.fn();
 const opened = vi.fn();
+const framed = vi.fn();
 
 beforeEach(() => {
   host = document.createElement("div");
@@ -28,7 +29,14 @@ beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: true }));
   chosen.mockClear();
   opened.mockClear();
-  view = new GraphView(host, { measure, worker: null, onSelect: chosen, onOpenChange: opened });
+  framed.mockClear();
+  view = new GraphView(host, {
+    measure,
+    worker: null,
+    onSelect: chosen,
+    onOpenChange: opened,
+    onMark: framed,
+  });
   view.setModel(fromPlanView(large));
 });
 afterEach(() => {
@@ -63,6 +71,51 @@ describe("first sight", () => {
     expect(layers.x).toBeGreaterThan(0);
     expect(layers.y + layers.height).toBeLessThan(700);
     expect(view.viewport.camera.zoom).toBeLessThanOrEqual(1);
+  });
+});
+
+describe("a frame drawn with Shift", () => {
+  function drag(from: [number, number], to: [number, number], shiftKey = true) {
+    const send = (type: string, [x, y]: [number, number]) =>
+      view.canvas.dispatchEvent(
+        new PointerEvent(type, {
+          clientX: x,
+          clientY: y,
+          pointerId: 1,
+          button: 0,
+          shiftKey,
+          bubbles: true,
+        }),
+      );
+    send("pointerdown", from);
+    send("pointermove", to);
+    send("pointerup", to);
+  }
+
+  it("marks the operators that it touches, and no groups or inputs", () => {
+    const before = view.viewport.camera;
+    drag([1, 1], [899, 699]);
+    expect(framed).toHaveBeenCalledTimes(1);
+    const [ids] = framed.mock.calls[0] ?? [[]];
+    expect(ids).toContain(":lm_head");
+    expect(ids).not.toContain(LAYER);
+    expect(ids.every((id: string) => !id.startsWith("port:"))).toBe(true);
+    expect(view.viewport.camera).toEqual(before);
+    expect(chosen).not.toHaveBeenCalled();
+  });
+
+  it("is as large as it is drawn, from any corner", () => {
+    const { x, y, width, height } = rect(":lm_head");
+    drag([x + width + 2, y + height + 2], [x + width - 4, y + height - 4]);
+    expect(framed).toHaveBeenLastCalledWith([":lm_head"]);
+  });
+
+  it("is a pan without Shift, and a click where nothing is drawn", () => {
+    drag([10, 10], [60, 60], false);
+    const { x, y } = rect(":lm_head");
+    drag([x + 5, y + 5], [x + 5, y + 5]);
+    expect(framed).not.toHaveBeenCalled();
+    expect(chosen).toHaveBeenCalledWith(":lm_head");
   });
 });
 

@@ -31,6 +31,7 @@ function Lab() {
       view={view}
       axisColours={COLOURS}
       selected={selected}
+      marked={[]}
       direction={direction}
       dark={query.has("dark")}
       pending={false}
