@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner import compose
+from planner.core.collective import Redistribution
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError
 from planner.hardware import cluster, cluster_name
@@ -26,10 +27,10 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     """
     options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
     if wanted.to_mesh or wanted.to_shape or wanted.planner != "cheapest":
-        if options != DEFAULT_OPTIONS:
+        if options != DEFAULT_OPTIONS or wanted.front:
             raise LayoutError(
                 "http.options-crossed",
-                "Objective and exchange can be chosen on one mesh and shape, and of the cheapest planner.",
+                "Objective, exchange and front are of one mesh and shape, and of the cheapest planner.",
                 "Leave them as they are, or leave out to_mesh, to_shape and planner.",
                 subject="objective",
             )
@@ -43,7 +44,12 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     found = compose.redistribute(
         source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
     )
-    return redistribution_answer(found, wanted.dtype, mesh, machines)
+    front: tuple[Redistribution, ...] = ()
+    if wanted.front:
+        front = compose.pareto(
+            source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
+        )
+    return redistribution_answer(found, wanted.dtype, mesh, machines, front)
 
 
 def _crossed(wanted: RedistributionRequest) -> RedistributionAnswer:

@@ -106,6 +106,15 @@ class Slices(BaseModel):
     note: str
 
 
+class FrontWay(BaseModel):
+    """One of the ways of which no other is better in every respect; bytes are those of the busiest rank."""
+
+    steps: list[str]
+    seconds: float
+    received_bytes: float
+    peak_bytes: float
+
+
 class RedistributionAnswer(BaseModel):
     """The cheapest steps; `bound_bytes` is what no way can do without, null where no bound is known.
 
@@ -117,6 +126,13 @@ class RedistributionAnswer(BaseModel):
         What MindSpore would run, where its planner was asked for.
     slices
         What the ranks hold at the start and after every step, with the mesh and the shape there.
+    bound_of_sums
+        Whether the bound is that of finishing sums, which can't always be reached.
+    staging_bytes
+        What the busiest rank packs into and receives into, beside the input and output that the peak counts; null where
+        that is not known.
+    front
+        The ways of which no other is better, the fastest first, where they were asked for.
     gap
         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
         is not known.
@@ -133,6 +149,9 @@ class RedistributionAnswer(BaseModel):
     slices: list[Slices]
     received_bytes: float
     bound_bytes: float | None
+    bound_of_sums: bool
     peak_bytes: float
+    staging_bytes: float | None
     seconds: float
     gap: float | None
+    front: list[FrontWay] = []

@@ -284,3 +284,18 @@ def test_reasons_name_every_dim(client: Caller) -> None:
 def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:
     body = {"source": "[tp]", "target": "[tp]", "mesh": "tp:8", "shape": "64", "to_shape": "8x8", "objective": "bytes"}
     client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")
+
+
+def test_the_front_is_what_no_way_beats(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[-, -]", "mesh": "dp:2,tp:4", "shape": "64x64"}
+    assert client.ok(client.post("/api/v1/redistribute", json=body))["front"] == []
+    found = client.ok(client.post("/api/v1/redistribute", json=body | {"front": True}))
+    ways = [(way["seconds"], way["received_bytes"], way["peak_bytes"], len(way["steps"])) for way in found["front"]]
+    assert ways == sorted(ways)
+    assert ways[0][0] == found["seconds"]
+    for way in ways:
+        assert not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in ways if other != way)
+    assert found["staging_bytes"] >= 0
+    assert found["bound_of_sums"] is False
+    body |= {"front": True, "to_shape": "4096", "target": "[-]"}
+    client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")
