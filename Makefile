@@ -68,6 +68,7 @@ bench: $(DEV_ENV) page $(NODE_ENV) browser
 	$(PY) benchmarks/run.py
 	$(PY) -m benchmarks.edits
 	$(PY) benchmarks/graph/measure.py
+	$(PY) -m benchmarks.redistribution
 
 clean:
 	rm -rf $(VENV) backend/webui frontend/node_modules build dist

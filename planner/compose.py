@@ -22,6 +22,7 @@ from pathlib import Path
 from .assign import assign, choices, covers
 from .autodiff import differentiate
 from .collectives import COLLECTIVES
+from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
 from .core.collective import Redistribution, Step
@@ -211,8 +212,9 @@ def account(moved: Redistribution, mesh: DeviceMesh, *, dtype: str, cluster: str
 
 
 def cross(
-    source: Holding, target: Holding, *, dtype: str = "bfloat16", cluster: str | None = None, planner: str = "cheapest"
-) -> Crossing:
+    source: Holding, target: Holding, *, dtype: str = "bfloat16", cluster: str | None = None,
+    planner: str = "cheapest", options: SearchOptions = DEFAULT_OPTIONS,
+) -> Crossing:  # fmt: skip
     """Return the way from one holding to another: to another mesh of the same ranks, through a reshape, or both.
 
     Parameters
@@ -221,6 +223,8 @@ def cross(
         Mesh, shape and layout before and after; the ranks and the number of elements are the same.
     planner
         `cheapest`; or, to compare with it, what MindSpore does: `mindspore`, `mindspore-alltoall` with its all-to-all.
+    options
+        What is best, for the cheapest planner; MindSpore's knows no objectives.
 
     Raises
     ------
@@ -246,9 +250,21 @@ def cross(
     machines = cluster_named(name)
 
     def plan(before: Layout, after: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Redistribution:
-        return _plan_edge(before, after, shape, size, mesh, name)
+        return _plan_edge(before, after, shape, size, mesh, name, options)
 
-    return plan_crossing(source, target, plan, lambda leg: leg_seconds(leg, size, machines))
+    def cost(way: Crossing) -> tuple[float, float]:
+        seconds = sum(leg_seconds(leg, size, machines) for leg in way.legs)
+        match options.objective:
+            case "bytes":
+                return sum(map(leg_received, way.legs)), seconds
+            case "peak":
+                return way.peak_elements, seconds
+            case "steps":
+                return len(way.legs), seconds
+            case _:
+                return seconds, 0.0
+
+    return plan_crossing(source, target, plan, cost, exchange=options.exchange)
 
 
 def _element_bytes(dtype: str) -> int:

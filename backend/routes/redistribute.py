@@ -27,14 +27,14 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     """
     options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
     if wanted.to_mesh or wanted.to_shape or wanted.planner != "cheapest":
-        if options != DEFAULT_OPTIONS or wanted.front:
+        if wanted.front or (options != DEFAULT_OPTIONS and wanted.planner != "cheapest"):
             raise LayoutError(
                 "http.options-crossed",
-                "Objective, exchange and front are of one mesh and shape, and of the cheapest planner.",
-                "Leave them as they are, or leave out to_mesh, to_shape and planner.",
+                "Objective and exchange are of the cheapest planner only, and front is of one mesh and shape.",
+                "Leave them as they are, or leave out planner, to_mesh and to_shape.",
                 subject="objective",
             )
-        return _crossed(wanted)
+        return _crossed(wanted, options)
     shape, given = _shape(wanted.shape), _mesh(wanted.mesh)
     mesh, (source, target) = read_layouts((wanted.source, wanted.target), given, shape)
     check_mesh(mesh)
@@ -52,14 +52,16 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     return redistribution_answer(found, wanted.dtype, mesh, machines, front)
 
 
-def _crossed(wanted: RedistributionRequest) -> RedistributionAnswer:
+def _crossed(wanted: RedistributionRequest, options: SearchOptions) -> RedistributionAnswer:
     """Return the way to another mesh or shape, or the one that MindSpore takes."""
     source = read_holding(wanted.source, _mesh(wanted.mesh), _shape(wanted.shape))
     target = read_holding(wanted.target, _mesh(wanted.to_mesh or wanted.mesh), _shape(wanted.to_shape or wanted.shape))
     check_crossed(source, target)
     machines = cluster(wanted.cluster or cluster_name(source.mesh.device_count))
     machines.must_fit(source.mesh)
-    found = compose.cross(source, target, dtype=wanted.dtype, cluster=machines.name, planner=wanted.planner)
+    found = compose.cross(
+        source, target, dtype=wanted.dtype, cluster=machines.name, planner=wanted.planner, options=options
+    )
     operators = () if wanted.planner == "cheapest" else mindspore_operators(found)
     return crossing_answer(found, operators, wanted.dtype, machines)
 

@@ -181,10 +181,10 @@ def redistribute(
     if to_mesh or to_shape or planner != "cheapest":
         from .crossing import crossing_answer, crossing_json, crossing_text
 
-        syntax.without_options(options, front)
+        syntax.without_options(options, front, planner)
         crossed = crossing_answer(
             before, after, mesh=mesh, to_mesh=to_mesh, shape=shape, to_shape=to_shape, dtype=dtype, cluster=cluster,
-            planner=planner,
+            planner=planner, options=options,
         )  # fmt: skip
         show_json(crossing_json(crossed)) if as_json else show(crossing_text(crossed, each=steps))
         return

@@ -17,7 +17,7 @@ from ..cost import leg_seconds
 from ..drawing import leg_reason
 from ..hardware import cluster as cluster_named
 from ..hardware import cluster_name
-from ..redistribution import crossing_bound, mindspore_operators
+from ..redistribution import SearchOptions, crossing_bound, mindspore_operators
 from ..simulate import slice_map
 from ..surfaces import read_holding, read_shape
 from .door import heading
@@ -75,7 +75,7 @@ class CrossingAnswer:
 
 def crossing_answer(
     source: str, target: str, *, mesh: str, to_mesh: str | None, shape: str, to_shape: str | None, dtype: str,
-    cluster: str | None, planner: str,
+    cluster: str | None, planner: str, options: SearchOptions,
 ) -> CrossingAnswer:  # fmt: skip
     """Return the way between two holdings; what is None is as it is before.
 
@@ -88,7 +88,7 @@ def crossing_answer(
     after = read_holding(target, DeviceMesh.parse(to_mesh or mesh), read_shape(to_shape or shape))
     machines = cluster_named(cluster or cluster_name(before.mesh.device_count))
     machines.must_fit(before.mesh)
-    found = cross(before, after, dtype=dtype, cluster=machines.name, planner=planner)
+    found = cross(before, after, dtype=dtype, cluster=machines.name, planner=planner, options=options)
     size = DTYPE_BYTES[dtype]
     legs = tuple(_leg(leg, size, leg_seconds(leg, size, machines)) for leg in found.legs)
     bound = crossing_bound(before, after)

@@ -29,14 +29,12 @@ def proof_text(proof: Proof, *, training: bool) -> str:
         lines += columns([(compared, "largest error", "on rank", ""), *rows], "<>><")
         lines.append("")
     lines += [f"failed: {' '.join(failure.split())}" for failure in proof.failures]
-    lines += _collectives(proof, training=training)
+    lines += _collectives(proof)
     lines += [f"not covered: {note}" for note in proof.uncovered] or ["not covered: no collective of the plan"]
     return "\n".join(lines)
 
 
-def _collectives(proof: Proof, *, training: bool) -> list[str]:
-    if training:
-        return ["collectives: not compared in training"]
+def _collectives(proof: Proof) -> list[str]:
     if proof.failures:
         return ["collectives: not compared, since ranks failed"]
     if not proof.collectives:

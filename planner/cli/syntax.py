@@ -113,7 +113,7 @@ def two_layouts(given: Sequence[str], source: str | None, target: str | None) ->
     return found[0], found[1]
 
 
-def without_options(options: SearchOptions, front: bool) -> None:
+def without_options(options: SearchOptions, front: bool, planner: str) -> None:
     """Check that a way to another mesh or shape, or as MindSpore plans it, asks for nothing that is not offered there.
 
     Raises
@@ -121,10 +121,10 @@ def without_options(options: SearchOptions, front: bool) -> None:
     PlannerError
         `cli.options-crossed`.
     """
-    if front or options != DEFAULT_OPTIONS:
+    if front or (options != DEFAULT_OPTIONS and planner != "cheapest"):
         raise PlannerError(
             "cli.options-crossed",
-            "--objective, --no-exchange and --pareto are for one mesh and shape, and for the cheapest planner.",
+            "--objective and --no-exchange are for the cheapest planner, --pareto is for one mesh and shape as well.",
             "Leave them out, or leave out --to-mesh, --to-shape and --planner.",
         )
 

@@ -50,6 +50,7 @@ class Demand:
     pieces: int
 
 
+@lru_cache(maxsize=1 << 12)
 def moved_axes(source: Layout, target: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> Axes:
     """Return the axes that have another role in `target` than in `source`, in mesh order."""
     before, after = _roles(source, shape, mesh), _roles(target, shape, mesh)

@@ -18,7 +18,7 @@ the least total distance between ranks.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -126,11 +126,11 @@ def handover_demand(source: Holding, target: Holding) -> Demand:
     wanted = np.array([after.elements(j) for j in range(len(after.members))], np.int64)[after.of_rank]
     owners, lacking = _counts(before, after)
     sent = (shared * lacking / owners[:, None]).sum(axis=1)
-    messages = handover_messages(source, target)
-    # What several owners send of one part travels at the same time and counts once.
-    received = Counter(receiver for receiver, *_ in {(m.receiver, m.source, m.target) for m in messages})
-    addressed = Counter(sender for sender, _ in {(m.sender, m.receiver) for m in messages})
-    rounds = max((*received.values(), *addressed.values()), default=0)
+    touched = shared > 0
+    # Parts that come to a rank. What several owners send of one part travels at the same time and counts once.
+    come = touched.sum(axis=0)[after.of_rank] - (kept > 0)
+    go = -(-(touched * lacking).sum(axis=1) // owners)
+    rounds = int(max(come.max(), go.max()))
     return Demand(received=int((wanted - kept).max()), sent=float(sent.max()), pieces=rounds)
 
 
@@ -268,13 +268,33 @@ def _parts(holding: Holding, cut: list[tuple[int, ...]]) -> Parts:
         chosen.append(tuple(seen.setdefault(box, len(seen)) for seen, box in zip(known, boxes, strict=True)))
     return Parts(
         sets=tuple(
-            tuple(_runs(tuple(holding.shape[dim] for dim in dims), box) for box in seen)
-            for seen, dims in zip(known, cut, strict=True)
+            _sets(tuple(holding.shape[dim] for dim in dims), seen) for seen, dims in zip(known, cut, strict=True)
         ),
         chosen=tuple(chosen),
         members=tuple(map(tuple, members.values())),
         of_rank=of_rank,
     )
+
+
+def _sets(shape: tuple[int, ...], boxes: Iterable[Ranges]) -> tuple[Runs, ...]:
+    """Return the elements of every box of a span."""
+    found, count = [], 0
+    for box in boxes:
+        count += _run_count(shape, box)
+        if count > MAX_RUNS:
+            raise LayoutError(
+                "handover.runs",
+                f"A reshape of {shape} cuts its parts into more than {MAX_RUNS:,} separate runs of elements.",
+                "Shard the major one of the dims that are merged, or gather the dim before the reshape.",
+            )
+        found.append(_runs(shape, box))
+    return tuple(found)
+
+
+def _run_count(shape: tuple[int, ...], part: Ranges) -> int:
+    """Return the number of runs: one for every index of the dims before the last that is cut."""
+    cut = [dim for dim, (size, (start, stop)) in enumerate(zip(shape, part, strict=True)) if stop - start < size]
+    return prod(stop - start for start, stop in part[: cut[-1]]) if cut else 1
 
 
 def _runs(shape: tuple[int, ...], part: Ranges) -> Runs:
@@ -285,12 +305,6 @@ def _runs(shape: tuple[int, ...], part: Ranges) -> Runs:
         if len(starts) == 1 and length == size:
             starts, length = starts + start * size, (stop - start) * size
         else:
-            if (stop - start) * len(starts) > MAX_RUNS:
-                raise LayoutError(
-                    "handover.runs",
-                    f"A reshape cuts parts of {count:,} elements into more than {MAX_RUNS:,} separate runs.",
-                    "Shard the major dims that are merged, or gather the dim before the reshape.",
-                )
             starts = (np.arange(start, stop)[:, None] * size + starts).reshape(-1)
         size *= whole
     return Runs(starts if count else starts[:0], length if count else 0)

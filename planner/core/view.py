@@ -19,8 +19,9 @@ class Cell:
         The factors that the dim is made of in the reading or making operator.
     size
         Global size as a polynomial, e.g. `B` or `4096`.
-    total, local
-        Size in numbers, over all ranks and on one.
+    total, local, least
+        Size in numbers: over all ranks, on the rank with the largest part, and on the one with the smallest; the last
+        two are equal unless the dim is cut into unequal parts.
     axes
         Mesh axes that shard it, major first.
     """
@@ -29,6 +30,7 @@ class Cell:
     size: str
     total: int
     local: int
+    least: int
     axes: tuple[str, ...]
 
 

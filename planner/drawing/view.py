@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from ..core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
+from ..core.chunk import lengths
 from ..core.graph import Node
 from ..core.layout import Layout
 from ..core.plan import Decisions, Precision
@@ -206,7 +207,7 @@ class _Drawer:
         cells = tuple(
             Cell(
                 factors=factors[i] if factors else (), size=str(meta.shape[i]), total=shape[i], local=local[i],
-                axes=layout.dims[i],
+                least=min(lengths(shape[i], layout.dims[i], assignment.mesh)), axes=layout.dims[i],
             )
             for i in range(len(shape))
         )  # fmt: skip

@@ -142,13 +142,14 @@ def plan_microbatches(plan: Plan) -> int:
 
 def _differing(large: TrainingGraph, small: TrainingGraph) -> list[str]:
     def kinds(training: TrainingGraph) -> dict[tuple[str, str], tuple[str, ...]]:
-        return {
-            (scope.assembly.title.rstrip("0123456789-"), f.value): tuple(
-                step.kind for d in (*f.forward, *f.backward) for step in d.redistribution.steps
-            )
-            for scope in training.scopes
-            for f in scope.fanouts
-        }
+        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        for scope in training.scopes:
+            moves = [(f.value, d.redistribution) for f in scope.fanouts for d in (*f.forward, *f.backward)]
+            moves += [(u.parameter, moved) for u in scope.updates for moved in (u.gradient, u.values)]
+            for value, moved in moves:
+                key = scope.assembly.title.rstrip("0123456789-"), value
+                found[key] = (*found.get(key, ()), *(step.kind for step in moved.steps))
+        return found
 
     after = kinds(small)
     return [key[1] for key, steps in kinds(large).items() if after.get(key, steps) != steps]

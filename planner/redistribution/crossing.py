@@ -21,12 +21,17 @@ from .meet import meet
 
 PlanOn = Callable[[Layout, Layout, tuple[int, ...], DeviceMesh], Redistribution]
 """Source, target, shape and mesh → the cheapest redistribution."""
-LegPrice = Callable[[Leg], float]
-"""Seconds that a leg takes; 0 for a view."""
+Cost = Callable[[Crossing], tuple[float, ...]]
+"""What a crossing costs, the more important first."""
 
 
-def plan_crossing(source: Holding, target: Holding, plan: PlanOn, price: LegPrice) -> Crossing:
+def plan_crossing(source: Holding, target: Holding, plan: PlanOn, cost: Cost, *, exchange: bool = True) -> Crossing:
     """Return the cheapest known way from one holding to another.
+
+    Parameters
+    ----------
+    exchange
+        Whether there may be a handover; without one, what does not meet is gathered whole.
 
     Raises
     ------
@@ -37,12 +42,16 @@ def plan_crossing(source: Holding, target: Holding, plan: PlanOn, price: LegPric
     if met is not None:
         moved = _redistributed(met.source, met.target, plan)
         return joined(source, target, (*view(source, met.source), *moved, *view(met.target, target)))
+    if not exchange:
+        whole, cut = (_with(end, Layout.replicated(len(end.shape))) for end in (source, target))
+        legs = (*_redistributed(source, whole, plan), *view(whole, cut), *_redistributed(cut, target, plan))
+        return joined(source, target, legs)
     ways = []
     for start, end in product(_finished(source), _unfinished(target)):
         handover = Leg(kind=HANDOVER, source=start, target=end)
         legs = (*_redistributed(source, start, plan), handover, *_redistributed(end, target, plan))
-        ways.append((sum(map(price, legs)), len(legs), legs))
-    return joined(source, target, min(ways, key=lambda way: way[:2])[2])
+        ways.append(joined(source, target, legs))
+    return min(ways, key=lambda way: (*cost(way), len(way.legs)))
 
 
 def crossing_bound(source: Holding, target: Holding) -> int | None:

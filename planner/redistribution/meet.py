@@ -116,8 +116,8 @@ def _spread(holding: Holding, places: Places, count: int) -> Layout | tuple[str,
             room, last = size, position == len(cells_of_dim)
             while left and (room > 1 or last):
                 axis_size = holding.mesh.size(left[0])
-                if axis_size > room and not last:
-                    return (left[0], (room, axis_size // room)) if axis_size % room == 0 else None
+                if axis_size > room and axis_size % room == 0 and not last:
+                    return left[0], (room, axis_size // room)
                 room = -(-room // axis_size)
                 laid[cell] = (*laid[cell], left.pop(0))
         if left:

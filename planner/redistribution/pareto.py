@@ -8,6 +8,7 @@ least.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from operator import itemgetter
 
 from .moves import Move
 from .prices import Edge
@@ -54,7 +55,7 @@ def pareto_front(search: Search, most: int) -> list[tuple[tuple[Move, ...], Wort
                 least = after[0] + search.bounds[edge.node]
                 heappush(queue, (least, order, after, reached, (*path, edge.move)))
     front = kept.get((goal, 0), [])
-    return [(path, worth) for path, worth in done if worth in front]
+    return sorted(((path, worth) for path, worth in done if worth in front), key=itemgetter(1))
 
 
 def _after(worth: Worth, edge: Edge, peak: int) -> Worth:

@@ -79,7 +79,8 @@ class Planner:
         mesh.size_of(source.used | target.used)
         before, after = source.normal(mesh), target.normal(mesh)
         local = local_steps(before, after, shape, mesh)
-        if local is not None:
+        # They take least of everything but room.
+        if local is not None and (not local or options.objective != "peak"):
             return Redistribution(source=source, target=target, shape=shape, steps=local)
         inner = frame(before, after, shape, mesh)
         search = self.search(inner, options)
@@ -108,7 +109,7 @@ class Planner:
         """
         before, after = source.normal(self.mesh), target.normal(self.mesh)
         fastest = self.plan(source, target, shape, replace(options, objective="time", peak_limit=False))
-        if local_steps(before, after, shape, self.mesh) is not None:
+        if not fastest.steps:
             return (fastest,)
         inner = frame(before, after, shape, self.mesh)
         search = self.search(inner, replace(options, objective="time"))

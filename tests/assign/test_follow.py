@@ -18,6 +18,8 @@ HEADS = ShardingRule.parse(
 ROWS = ShardingRule.parse("(r e) -> r e", shapes=((12,), (6, 2)), names=("x",), terms="x", sizes={"r": 6})
 BLOCKED = ShardingRule.parse("t e -> t e", shapes=((4, 8), (4, 8)), blocked={"e": "why"})
 
+THIN = ShardingRule.parse("t k -> t k", shapes=((12, 8), (12, 8)), special=frozenset({"t"}), least={"t": 4})
+
 
 def followed(
     rule: ShardingRule, arriving: dict[int, str], pinned: dict[str, tuple[str, ...]] | None = None,
@@ -49,6 +51,9 @@ def followed(
         (ADD, {0: "[-, -]", 1: "[b, -]"}, {}, {"t": ("b",)}),
         # Blocked factors are gathered.
         (BLOCKED, {0: "[a, b]"}, {}, {"t": ("a",)}),
+        # A factor is left whole where its shards would be too thin for what neighbours read of them.
+        (THIN, {0: "[c, -]"}, {}, {"t": ("c",)}),
+        (THIN, {0: "[a·b, -]"}, {}, {}),
         # A merged dim hands its axes to its factors, major first.
         (HEADS, {0: "[-, -, a]"}, {}, {"g": ("a",)}),
         (HEADS, {0: "[-, -, a·b]"}, {}, {"g": ("a",), "r": ("b",)}),

@@ -281,8 +281,9 @@ def test_reasons_name_every_dim(client: Caller) -> None:
     assert step["why"] == f"{whole}: each rank gets the parts that the others hold"
 
 
-def test_an_objective_is_of_one_mesh_and_shape(client: Caller) -> None:
-    body = {"source": "[tp]", "target": "[tp]", "mesh": "tp:8", "shape": "64", "to_shape": "8x8", "objective": "bytes"}
+def test_mindspores_planner_has_no_objective(client: Caller) -> None:
+    body = {"source": "[tp]", "target": "[-]", "mesh": "tp:8", "shape": "64", "planner": "mindspore"}
+    body |= {"objective": "bytes"}
     client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")
 
 

@@ -47,9 +47,24 @@ def test_mindspore_with_and_without_all_to_all():
 
 
 def test_partial_sums_have_no_bound():
-    found = answer("redistribute", "[a, -] +b", "[c, d]", *MESHES)
-    assert [leg["kind"] for leg in found["legs"]] == ["reduce_scatter", "handover"]
-    assert found["bound_bytes"] is None
+    """They are finished first: as shards where bytes count, whole where messages do."""
+    for shape, first in (("4800x4800", "reduce_scatter"), ("24x24", "all_reduce")):
+        found = answer("redistribute", "[a, -] +b", "[c, d]", *MESHES[:-1], shape)
+        assert [leg["kind"] for leg in found["legs"]] == [first, "handover"]
+        assert found["bound_bytes"] is None
+
+
+def test_objectives():
+    def kinds(*options: str) -> list[str]:
+        found = answer("redistribute", "[a, -] +b", "[c, d]", *MESHES, *options)
+        return [leg["kind"] for leg in found["legs"]]
+
+    assert kinds() == ["all_reduce", "handover"]
+    assert kinds("--objective", "bytes") == ["reduce_scatter", "handover"]
+    assert kinds("--objective", "peak") == ["reduce_scatter", "handover"]
+    assert "handover" not in kinds("--no-exchange")
+    reshaped = ("redistribute", "[a·b, -]", "[b·a]", "--mesh", "a:2,b:4", "--shape", "8x8", "--to-shape", "64")
+    assert [leg["kind"] for leg in answer(*reshaped, "--objective", "bytes")["legs"]] == ["permute", "view"]
 
 
 def test_nothing_to_move():
@@ -66,6 +81,9 @@ def test_nothing_to_move():
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "6", "--planner", "mindspore"), "mindspore.map-divides"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--planner", "mindspore", "--dtype", "bool"),
          "mindspore.bool"),
+        (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--planner", "mindspore", "--objective", "bytes"),
+         "cli.options-crossed"),
+        (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "2x4", "--pareto"), "cli.options-crossed"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--planner", "best"), "redistribution.planner-unknown"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-shape", "9"), "reshape.elements"),
         (("[a]", "[-]", "--mesh", "a:4", "--shape", "8", "--to-mesh", "b:8"), "mesh.matrix-ranks"),

@@ -17,6 +17,7 @@ from planner.errors import RuleError
 from planner.ops.window import Window, windows
 
 from .cases import meta, node, sizes
+from .ranks import parts_of
 
 WINDOWS = st.builds(
     lambda size, kernel, stride, padding, dilation: Window(
@@ -86,3 +87,15 @@ def test_attributes_that_do_not_fit_are_refused() -> None:
         windows({"stride": (2,)}, (8, 8), (3, 3))
     with pytest.raises(RuleError, match="number of rows, not S"):
         Window(size=symbol("S"), kernel=3, stride=2, padding=1).out  # noqa: B018
+
+
+def test_what_is_kept_partial_passes_the_halo_so() -> None:
+    """Borders are picked and put around shards as partial sums; only the convolution's result is whole again."""
+    one = node("convolution", meta(2, 4, 8), meta(4, 4, 3), meta(4), padding=(1,))
+    strategy = ShardStrategy.of({"x": ("a",)}, {"b": (0, 2)})
+    parts = parts_of(one, strategy, DeviceMesh.parse("a:2,b:2"))
+    assert [part.op for part, _ in parts] == ["borders", "extend", "convolution"]
+    assert [dict(its.kept) for _, its in parts] == [{"b": (0,)}, {"b": (0, 1)}, {"b": (0, 2)}]
+    by_weight = ShardStrategy.of({"x": ("a",)}, {"b": (1, 2)})
+    kept = [dict(its.kept) for _, its in parts_of(one, by_weight, DeviceMesh.parse("a:2,b:2"))]
+    assert kept == [{}, {}, {"b": (1, 2)}]

@@ -190,6 +190,7 @@ def features(plan: Plan) -> Counter[str]:
         found["regather"] += any(f.again for f in scope.fanouts)
         for fanout in scope.fanouts:
             found["several layouts of readers"] += len(fanout.forward) > 1
+            found["three layouts of readers"] += len(fanout.forward) > 2
             found["several raw gradients"] += len(fanout.backward) > 1
             for delivery in (*fanout.forward, *fanout.backward):
                 moved = delivery.redistribution

@@ -100,3 +100,32 @@ def encoder(build: BlockBuilder, x: str) -> str:
     call = {"target": "aten.cumsum.default", "arguments": "x0, 1", "results": f"compute[B, S, {WIDTH}]"}
     (y,) = build.node("total", "unknown", y, attributes=call)
     return y
+
+
+def latent(build: BlockBuilder, x: str) -> str:
+    """Latent attention: keys and values from one narrow latent, and one rotated part of the keys for all heads."""
+    heads = {"groups": HEADS, "per_group": 1}
+    rotated, plain, values = 4, 8, 8
+
+    def linear(name: str, y: str, width: int) -> str:
+        (y,) = build.node(name, "linear", y, build.parameter(f"{name}.weight", (width, build.meta(y).shape[-1])))
+        return y
+
+    def split(name: str, y: str, groups: int = HEADS) -> str:
+        return build.node(f"{name}_heads", "split_heads", y, attributes=heads | {"groups": groups})[0]
+
+    table = build.node("table", "rotary_table", attributes={"head_dim": rotated, "theta": 1e4})
+    latent = build.node(
+        "norm", "rms_norm", linear("down", x, 16), build.parameter("norm.weight", (16,)), attributes={"eps": 1e-5}
+    )[0]
+    (shared,) = build.node("turn_k", "rotary", split("k_turned", linear("k_turned", x, rotated), 1), *table)
+    (shared,) = build.node("share", "expand", shared, attributes={"sizes": f"B, {HEADS}, S, {rotated}"})
+    keys = split("k", linear("k", latent, HEADS * plain))
+    (turned,) = build.node("turn_q", "rotary", split("q_turned", linear("q_turned", x, HEADS * rotated)), *table)
+    queries = split("q", linear("q", x, HEADS * plain))
+    (q,) = build.node("q_all", "concat", queries, turned, attributes={"dim": 3})
+    (k,) = build.node("k_all", "concat", keys, shared, attributes={"dim": 3})
+    v = split("v", linear("v", latent, HEADS * values))
+    (y,) = build.node("attention", "attention", q, k, v, attributes={"scale": (plain + rotated) ** -0.5})
+    (y,) = build.node("merge", "merge_heads", y, attributes=heads)
+    return build.node("residual", "add", x, linear("o", y, WIDTH))[0]

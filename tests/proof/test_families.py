@@ -15,7 +15,7 @@ from planner.proof import Proof
 from tests.tiny import inserted, tiny_graph, tiny_plan
 
 from .conftest import Prove
-from .small_models import Body, encoder, experts, images, model, recurrent
+from .small_models import Body, encoder, experts, images, latent, model, recurrent
 
 ROOT, INNER = "model/put_in", "model.layers.*.mlp/put_in"
 ATTENTION = "model.layers.*.self_attn/attention"
@@ -71,6 +71,12 @@ MODELS: dict[str, tuple[Body, Mapping[str, Mapping[str, tuple[str, ...]]], set[s
     "experts": (experts, {"*": {"batch": ("a",)}, "up": EXPERT, "act": FIRST, "down": EXPERT}, {"expert_linear"}),
     "recurrent": (recurrent, {"*": {"batch": ("b", "a")}}, {"lstm", "gru", "rnn"}),
     "encoder": (encoder, {"norm": {"h": ("a",)}, "attention": {"key": ("a",), "g": ("b",)}}, {"normalize", "attend"}),
+    "latent": (
+        latent,
+        {"attention": {"g": ("a",)}, "down": {"n": ("b",)}, "o": {"k": ("a",)}},
+        {"attention", "expand"},
+    ),
+    "latent, keys": (latent, {"attention": {"key": ("b",)}, "k_turned": {"seq": ("a",)}}, {"attend", "concat"}),
     "encoder, queries": (encoder, {"*": {"seq": ("a",)}}, {"unknown"}),
 }
 """Body of a model, factors of operators, and operators that appear."""

@@ -52,18 +52,26 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("model", "tied"), VARIANTS)
 @pytest.mark.parametrize("name", PLANS)
-def test_preset(prove: Callable[..., Proof], name: str, model: str, tied: bool) -> None:
+def test_preset(prove_here: Callable[..., Proof], name: str, model: str, tied: bool) -> None:
     mesh, presets = PLANS[name]
     graph = tiny_graph(model, tied=tied)
-    proof = prove(tiny_plan(mesh, *presets, graph=graph))
+    proof = prove_here(tiny_plan(mesh, *presets, graph=graph))
     assert_proven(proof)
     layers = sum(repeat.count * len(repeat.block.parameters) for repeat in graph.root.repeats)
     assert len(proof.rows) == 1 + layers + len(graph.root.parameters)
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_preset_on_processes(prove: Callable[..., Proof], name: str) -> None:
+    """What threads prove, processes joined by gloo prove."""
+    test_preset(prove, name, "llama-biased", True)
+
+
 @pytest.mark.parametrize("presets", [("megatron",), ("megatron", "sequence_parallel"), ("zero3", "megatron")])
 @pytest.mark.parametrize("model", MODELS)
-def test_fewer_key_value_heads_than_ranks(prove: Callable[..., Proof], model: str, presets: tuple[str, ...]) -> None:
+def test_fewer_key_value_heads_than_ranks(
+    prove_here: Callable[..., Proof], model: str, presets: tuple[str, ...]
+) -> None:
     """The axis is split 2×2: k and v lie over the first part and are replicated over the second."""
     graph = tiny_graph(model, num_key_value_heads=2)
     axes = [(name, "dp" if name == "zero3" else "tp") for name in presets]
@@ -71,7 +79,7 @@ def test_fewer_key_value_heads_than_ranks(prove: Callable[..., Proof], model: st
     plan = tiny_plan(mesh, *axes, graph=graph)
     assert plan.decisions.mesh.names[-2:] == ("tp0", "tp1")
     assert dict(plan.decisions.mesh.axes)["tp0"] == 2
-    assert_proven(prove(plan))
+    assert_proven(prove_here(plan))
 
 
 @pytest.mark.parametrize("name", ["dp4", "zero4", "dp2-tp2-dp2", "zero2-tp2-sp"])

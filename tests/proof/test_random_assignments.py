@@ -20,16 +20,15 @@ ALL = {4: 800, 8: 400}
 ON_PROCESSES = {4: 8, 8: 3}
 """Ranks → plans that run on processes as well, where collectives go through gloo."""
 FEATURES = {
-    "axes not in mesh order", "bias under a sharded contraction", "dropout of partial sums",
-    "dropout on shards", "gradient deferred", "gradient elsewhere", "optimizer elsewhere",
-    "kept partial", "microbatches", "partial stays",
-    "regather", "runs cut", "several axes on a factor", "several layouts of readers", "several raw gradients",
-    "sharded rotary table", "sharded sequence in attention", "sharded vocabulary of the loss",
-    "sharded vocabulary of the table", "sharded width of a norm", "step all_gather", "step all_reduce",
-    "step all_to_all", "step exchange", "step pad", "step reduce_scatter", "step slice", "step zero",
-    "no seq on some ranks", "step permute", "unequal all_reduce", "unequal batch", "unequal chunks of chunks",
-    "unequal exchange", "unequal h", "unequal k", "unequal n", "unequal pad", "unequal reduce_scatter",
-    "unequal regather", "unequal seq", "unequal slice", "unequal storage", "unequal vocab",
+    "axes not in mesh order", "bias under a sharded contraction", "dropout of partial sums", "dropout on shards",
+    "gradient deferred", "gradient elsewhere", "kept partial", "microbatches", "no seq on some ranks",
+    "optimizer elsewhere", "partial stays", "regather", "runs cut", "several axes on a factor",
+    "several layouts of readers", "several raw gradients", "sharded rotary table", "sharded sequence in attention",
+    "sharded vocabulary of the loss", "sharded vocabulary of the table", "sharded width of a norm", "step all_gather",
+    "step all_reduce", "step all_to_all", "step exchange", "step pad", "step permute", "step reduce_scatter",
+    "step slice", "step zero", "three layouts of readers", "unequal all_reduce", "unequal batch",
+    "unequal chunks of chunks", "unequal exchange", "unequal h", "unequal k", "unequal n", "unequal pad",
+    "unequal reduce_scatter", "unequal regather", "unequal seq", "unequal slice", "unequal storage", "unequal vocab",
 }  # fmt: skip
 
 

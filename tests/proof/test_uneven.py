@@ -3,14 +3,16 @@
 The random plans draw such sizes too; these are the cases that people meet, each on its own.
 """
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
-from planner.compose import evaluate, train
+from planner.compose import bundle, evaluate, train
 from planner.core.graph import ModelGraph
 from planner.plan import Plan
-from planner.proof import Proof
+from planner.proof import Proof, unsharded
 from planner.proof.shrink import shrink, uncovered
 from tests.tiny import tiny_graph, tiny_plan, with_dropout
 
@@ -43,6 +45,10 @@ PLANS: dict[str, Plan] = {
     .shard("embed_tokens", {"seq": ("a", "b")})
     .shard("lm_head", {"n": ("b", "a")})
     .store("*", axes=("a", "b"), regather=True),
+    # Ranks 3 and 7 read no row of the head; when it is fetched again in backward, they take part all the same.
+    "copies that some ranks have nothing of": plan("a:2,b:4", graph=tiny_graph(num_hidden_layers=1, vocab_size=3))
+    .shard("lm_head", {"n": "b"})
+    .store("lm_head", layout="[a·b, -]", regather=True),
 }  # fmt: skip
 
 
@@ -56,6 +62,30 @@ def test_gradients(prove_here: Callable[..., Proof], name: str) -> None:
 def test_training(prove_here: Callable[..., Proof], name: str) -> None:
     """Steps of the optimizer on shards of unequal length, some of them empty."""
     assert_proven(prove_here(PLANS[name], kind="training", steps=5))
+
+
+@pytest.mark.parametrize("name", ["everything", "storage of three words", "chunks of chunks"])
+def test_the_norm_of_all_gradients(name: str) -> None:
+    """Parts of unequal length count as they are, replicas once, and nothing counts nothing."""
+    from .threads import each_rank
+
+    def norm(train_module: ModuleType) -> float:
+        parallel = {part: sys.modules[f"parallel.{part}"] for part in ("clip", "data", "mesh", "parameters", "trainer")}
+        settings = train_module.SETTINGS
+        mesh = parallel["mesh"].Mesh(settings.mesh)
+        model = train_module.MODEL(mesh).double()
+        parallel["parameters"].initialise(model, mesh, seed=0, std=0.1)
+        batch = parallel["data"].synthetic_batch(
+            0, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=0
+        )
+        parallel["trainer"].loss_of_step(model, batch, settings, mesh)
+        found: float = parallel["clip"].gradient_norm(model, mesh).item()
+        return found
+
+    made = PLANS[name]
+    (expected,) = each_rank(bundle(unsharded(made)), 1, norm)
+    found = each_rank(bundle(made), made.decisions.mesh.device_count, norm)
+    assert found == (pytest.approx(expected, rel=1e-12),) * len(found)
 
 
 @pytest.mark.parametrize("name", ["everything", "two sequences over four", "chunks of chunks"])

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def planner(mesh: DeviceMesh) -> Planner:
 
 
 def crossed(source: Holding, target: Holding) -> Crossing:
-    return plan_crossing(source, target, by_bytes, leg_received)
+    return plan_crossing(source, target, by_bytes, lambda way: (sum(map(leg_received, way.legs)),))
 
 
 def assert_right(source: Holding, target: Holding) -> Crossing:
@@ -92,6 +92,17 @@ def test_a_tenth_of_two_meshes_without_refinement(seed: int) -> None:
 def test_two_meshes_without_refinement() -> None:
     for case in two_meshes():
         assert_right(*case)
+
+
+def test_without_the_exchange_what_does_not_meet_is_gathered_whole() -> None:
+    array = np.arange(35).reshape(5, 7)
+    pairs = product(every_layout(THREE_EIGHT, 2, partial=True), every_layout(EIGHT_THREE, 2, partial=True))
+    for before, after in islice(pairs, 0, None, 8):
+        source = Holding(mesh=THREE_EIGHT, shape=(5, 7), layout=before)
+        target = Holding(mesh=EIGHT_THREE, shape=(5, 7), layout=after)
+        crossing = plan_crossing(source, target, by_bytes, lambda _: (), exchange=False)
+        assert not {"handover", "exchange"} & {leg.kind for leg in crossing.legs}
+        assert mismatch(run_crossing(crossing, array)[-1].world, array, after, EIGHT_THREE) == ""
 
 
 GRIDS = [DeviceMesh.of(dict(zip(names, sizes, strict=True))) for names, sizes in

@@ -621,8 +621,9 @@ export interface components {
          *         The factors that the dim is made of in the reading or making operator.
          *     size
          *         Global size as a polynomial, e.g. `B` or `4096`.
-         *     total, local
-         *         Size in numbers, over all ranks and on one.
+         *     total, local, least
+         *         Size in numbers: over all ranks, on the rank with the largest part, and on the one with the smallest; the last
+         *         two are equal unless the dim is cut into unequal parts.
          *     axes
          *         Mesh axes that shard it, major first.
          */
@@ -631,6 +632,8 @@ export interface components {
             axes: string[];
             /** Factors */
             factors: string[];
+            /** Least */
+            least: number;
             /** Local */
             local: number;
             /** Size */

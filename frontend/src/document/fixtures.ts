@@ -12,6 +12,7 @@ export function tensor(slot: string, cells: [string, string[]][]): TensorView {
       size: "8",
       total: 8,
       local: 8,
+      least: 8,
       axes,
     })),
     partial: [],

@@ -1,7 +1,14 @@
-import type { TensorView } from "../api/types";
+import type { Cell, TensorView } from "../api/types";
 import { formatInteger } from "../document/units";
 import { AxisChip, chipColour } from "./AxisChip";
 import classes from "./chips.module.css";
+
+/** The size of a dim on one rank, from the smallest part to the largest where they are unequal. */
+const onARank = ({ least, local }: Cell) =>
+  least === local ? formatInteger(local) : `${formatInteger(least)}–${formatInteger(local)}`;
+
+const whole = ({ size, total, least, local }: Cell) =>
+  `${size} = ${total} in all${least === local ? "" : ", cut into unequal parts"}`;
 
 /** A tensor as one cell per dim: what it is made of, the axes that shard it, its size on one rank. */
 export function Cells({
@@ -28,8 +35,8 @@ export function Cells({
                 <AxisChip key={axis} name={axis} colour={colours[axis]} small />
               ))}
             </span>
-            <span className={classes["cellSize"]} title={`${cell.size} = ${cell.total} in all`}>
-              {formatInteger(cell.local)}
+            <span className={classes["cellSize"]} title={whole(cell)}>
+              {onARank(cell)}
             </span>
           </>
         );
