@@ -11,7 +11,7 @@ from planner import compose
 from planner.collectives import COLLECTIVES
 from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
-from planner.core.collective import Redistribution, Step
+from planner.core.collective import Redistribution
 from planner.core.crossing import Crossing, Leg
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
@@ -19,10 +19,10 @@ from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions
 from planner.core.report import Report
 from planner.core.tensor import DTYPE_BYTES
-from planner.cost import leg_seconds, step_seconds
-from planner.drawing import leg_reason, step_reason
+from planner.cost import leg_seconds
+from planner.drawing import leg_reason
 from planner.importers import load_zoo, zoo_names
-from planner.redistribution import crossing_bound
+from planner.redistribution import StepAccount, crossing_bound
 from planner.simulate import arrivals, leg_arrivals, slice_map
 
 from .evaluation import Evaluated
@@ -30,6 +30,7 @@ from .schemas import (
     Decision,
     Effect,
     FactorDecision,
+    FrontWay,
     KeepDecision,
     MemoryPart,
     Model,
@@ -156,21 +157,31 @@ def slices_answer(layout: Layout, shape: tuple[int, ...], mesh: DeviceMesh) -> S
 
 
 def redistribution_answer(
-    found: Redistribution, dtype: str, mesh: DeviceMesh, machines: ClusterSpec
+    found: Redistribution, dtype: str, mesh: DeviceMesh, machines: ClusterSpec, front: tuple[Redistribution, ...] = ()
 ) -> RedistributionAnswer:
-    """Return a redistribution with what each step moves and takes, and who holds what after it."""
-    size = DTYPE_BYTES[dtype]
+    """Return a redistribution with what each step moves and takes, and who holds what after it.
+
+    Parameters
+    ----------
+    front
+        Other ways to be told beside it.
+    """
     told = compose.account(found, mesh, dtype=dtype, cluster=machines.name)
-    steps = [
-        _step(step.step, found.shape, size, mesh, machines).model_copy(update={"why": step.reason})
-        for step in told.steps
-    ]
+    others = [compose.account(other, mesh, dtype=dtype, cluster=machines.name) for other in front]
     layouts = (found.source, *(step.target for step in found.steps))
     return RedistributionAnswer(
         mesh=list(mesh.axes), source=str(found.source), target=str(found.target), shape=list(found.shape), dtype=dtype,
-        cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
+        cluster=machines.name, steps=[_step(step, found.shape, mesh) for step in told.steps],
+        slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
         received_bytes=told.received_bytes, bound_bytes=told.bound_bytes, bound_of_sums=told.sums,
         peak_bytes=told.peak_bytes, staging_bytes=told.staging_bytes, seconds=told.seconds, gap=found.gap,
+        front=[
+            FrontWay(
+                steps=[str(step) for step in other.redistribution.steps], seconds=other.seconds,
+                received_bytes=other.received_bytes, peak_bytes=other.peak_bytes,
+            )
+            for other in others
+        ],
     )  # fmt: skip
 
 
@@ -195,7 +206,8 @@ def crossing_answer(
         slices=[slices_answer(held.layout, held.shape, held.mesh) for held in places],
         received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if bound is None else bound * size, peak_bytes=found.peak_elements * size,
-        seconds=sum(step.seconds for step in steps), gap=None,
+        seconds=sum(step.seconds for step in steps), gap=None, bound_of_sums=False,
+        staging_bytes=None,
     )  # fmt: skip
 
 
@@ -210,12 +222,11 @@ def _leg(leg: Leg, size: int, machines: ClusterSpec) -> RedistributionStep:
     )  # fmt: skip
 
 
-def _step(step: Step, shape: tuple[int, ...], size: int, mesh: DeviceMesh, machines: ClusterSpec) -> RedistributionStep:
+def _step(told: StepAccount, shape: tuple[int, ...], mesh: DeviceMesh) -> RedistributionStep:
+    step = told.step
     return RedistributionStep(
         kind=step.kind, axes=list(step.axes), dim=step.dim, to_dim=step.to_dim, group_size=step.group_size,
         source=str(step.source), target=str(step.target), source_shape=list(step.source_shape),
-        target_shape=list(step.target_shape),
-        received_bytes=COLLECTIVES[step.kind].received_bytes(step, mesh, size),
-        seconds=step_seconds(step, size, mesh, machines), why=step_reason(step),
-        arrives=[[list(box) for box in boxes] for boxes in arrivals(step, shape, mesh)],
+        target_shape=list(step.target_shape), received_bytes=told.received_bytes, seconds=told.seconds,
+        why=told.reason, arrives=[[list(box) for box in boxes] for boxes in arrivals(step, shape, mesh)],
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner import compose
+from planner.core.collective import Redistribution
 from planner.core.mesh import DeviceMesh
 from planner.errors import LayoutError
 from planner.hardware import cluster, cluster_name
@@ -26,11 +27,11 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     """
     options = SearchOptions(objective=wanted.objective, exchange=wanted.exchange)
     if wanted.to_mesh or wanted.to_shape or wanted.planner != "cheapest":
-        if options != DEFAULT_OPTIONS and wanted.planner != "cheapest":
+        if wanted.front or (options != DEFAULT_OPTIONS and wanted.planner != "cheapest"):
             raise LayoutError(
                 "http.options-crossed",
-                "Objective and exchange can be chosen of the cheapest planner only.",
-                "Leave them as they are, or leave out the planner.",
+                "Objective and exchange are of the cheapest planner only, and front is of one mesh and shape.",
+                "Leave them as they are, or leave out planner, to_mesh and to_shape.",
                 subject="objective",
             )
         return _crossed(wanted, options)
@@ -43,7 +44,12 @@ def redistribute(wanted: RedistributionRequest) -> RedistributionAnswer:
     found = compose.redistribute(
         source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
     )
-    return redistribution_answer(found, wanted.dtype, mesh, machines)
+    front: tuple[Redistribution, ...] = ()
+    if wanted.front:
+        front = compose.pareto(
+            source, target, mesh, shape=shape, dtype=wanted.dtype, cluster=machines.name, options=options
+        )
+    return redistribution_answer(found, wanted.dtype, mesh, machines, front)
 
 
 def _crossed(wanted: RedistributionRequest, options: SearchOptions) -> RedistributionAnswer:

@@ -48,7 +48,7 @@ from .requests import (
     RedistributionRequest,
     Trial,
 )
-from .results import Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep, Slices
+from .results import FrontWay, Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep, Slices
 from .tables import Cluster, DeviceEntry, Entry, Health, Model, Place, PresetEntry, Problem, Registry
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "FactorChange",
     "FactorDecision",
     "Figure",
+    "FrontWay",
     "Health",
     "ImportedPlan",
     "Job",

@@ -112,6 +112,8 @@ class RedistributionRequest(Closed):
         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
     exchange
         Whether the direct exchange may be used.
+    front
+        Whether to answer also the ways of which no other is better in every respect.
     """
 
     source: TypedText
@@ -125,3 +127,4 @@ class RedistributionRequest(Closed):
     cluster: Word | None = None
     objective: Literal["time", "bytes", "peak", "steps"] = "time"
     exchange: bool = True
+    front: bool = False

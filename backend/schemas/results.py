@@ -106,6 +106,15 @@ class Slices(BaseModel):
     note: str
 
 
+class FrontWay(BaseModel):
+    """One of the ways of which no other is better in every respect; bytes are those of the busiest rank."""
+
+    steps: list[str]
+    seconds: float
+    received_bytes: float
+    peak_bytes: float
+
+
 class RedistributionAnswer(BaseModel):
     """The cheapest steps; `bound_bytes` is what no way can do without, null where no bound is known.
 
@@ -120,7 +129,10 @@ class RedistributionAnswer(BaseModel):
     bound_of_sums
         Whether the bound is that of finishing sums, which can't always be reached.
     staging_bytes
-        What the busiest rank packs into and receives into beside the peak, at most; null where that is not known.
+        What the busiest rank packs into and receives into, beside the input and output that the peak counts; null where
+        that is not known.
+    front
+        The ways of which no other is better, the fastest first, where they were asked for.
     gap
         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
         is not known.
@@ -142,3 +154,4 @@ class RedistributionAnswer(BaseModel):
     staging_bytes: float | None = None
     seconds: float
     gap: float | None
+    front: list[FrontWay] = []

@@ -285,3 +285,18 @@ def test_mindspores_planner_has_no_objective(client: Caller) -> None:
     body = {"source": "[tp]", "target": "[-]", "mesh": "tp:8", "shape": "64", "planner": "mindspore"}
     body |= {"objective": "bytes"}
     client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")
+
+
+def test_the_front_is_what_no_way_beats(client: Caller) -> None:
+    body = {"source": "[dp, tp]", "target": "[-, -]", "mesh": "dp:2,tp:4", "shape": "64x64"}
+    assert client.ok(client.post("/api/v1/redistribute", json=body))["front"] == []
+    found = client.ok(client.post("/api/v1/redistribute", json=body | {"front": True}))
+    ways = [(way["seconds"], way["received_bytes"], way["peak_bytes"], len(way["steps"])) for way in found["front"]]
+    assert ways == sorted(ways)
+    assert ways[0][0] == found["seconds"]
+    for way in ways:
+        assert not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in ways if other != way)
+    assert found["staging_bytes"] >= 0
+    assert found["bound_of_sums"] is False
+    body |= {"front": True, "to_shape": "4096", "target": "[-]"}
+    client.problem(client.post("/api/v1/redistribute", json=body), 422, "http.options-crossed")

@@ -221,3 +221,23 @@ def test_axe_finds_nothing_serious(new_context: NewContext, rest: Rest, faults: 
     expect(page.get_by_test_id("ranks")).to_be_visible()
     found += faults_of(page, "slice map")
     assert found == []
+
+
+def test_options_ask_for_another_way(page: Page, rest: Rest) -> None:
+    query = {"mesh": MESH, "shape": "64x64", "from": "[dp, tp]", "to": "[tp, dp]"}
+    page.goto(f"/redistribute?{urlencode(query)}")
+    expect(page.get_by_test_id("step:1")).to_contain_text("exchange")
+    page.get_by_role("button", name="More options").click()
+    page.get_by_role("switch", name="direct exchange").click()
+    expect(page.get_by_test_id("step:1")).not_to_contain_text("exchange")
+    page.get_by_role("switch", name="other ways").click()
+    body = {"source": "[dp, tp]", "target": "[tp, dp]", "mesh": MESH, "shape": "64x64", "exchange": False}
+    front = rest.ask("POST", "/redistribute", body | {"front": True})["front"]
+    expect(page.get_by_test_id("front").locator("tbody tr")).to_have_count(len(front))
+    assert "exchange=no" in page.url
+    # A reshape: the picture changes its dims with the state.
+    page.goto(f"/redistribute?{urlencode(query | {'to': '[dp·tp]', 'to-shape': '4096'})}")
+    expect(page.get_by_test_id("field:to_shape")).to_have_value("4096")
+    page.get_by_test_id("step:1").focus()
+    page.keyboard.press("End")
+    expect(page.get_by_test_id("looked")).to_contain_text("holds [0:512]")

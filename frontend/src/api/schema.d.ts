@@ -1064,6 +1064,20 @@ export interface components {
             };
         };
         /**
+         * FrontWay
+         * @description One of the ways of which no other is better in every respect; bytes are those of the busiest rank.
+         */
+        FrontWay: {
+            /** Peak Bytes */
+            peak_bytes: number;
+            /** Received Bytes */
+            received_bytes: number;
+            /** Seconds */
+            seconds: number;
+            /** Steps */
+            steps: string[];
+        };
+        /**
          * GroupView
          * @description A module, a run of layers, or an operator that is made of parts.
          *
@@ -1645,7 +1659,10 @@ export interface components {
          *     bound_of_sums
          *         Whether the bound is that of finishing sums, which can't always be reached.
          *     staging_bytes
-         *         What the busiest rank packs into and receives into beside the peak, at most; null where that is not known.
+         *         What the busiest rank packs into and receives into, beside the input and output that the peak counts; null where
+         *         that is not known.
+         *     front
+         *         The ways of which no other is better, the fastest first, where they were asked for.
          *     gap
          *         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
          *         is not known.
@@ -1662,6 +1679,11 @@ export interface components {
             cluster: string;
             /** Dtype */
             dtype: string;
+            /**
+             * Front
+             * @default []
+             */
+            front: components["schemas"]["FrontWay"][];
             /** Gap */
             gap: number | null;
             /** Mesh */
@@ -1711,6 +1733,8 @@ export interface components {
          *         What is least: seconds, bytes that the busiest rank receives, the peak on a rank, or the number of steps.
          *     exchange
          *         Whether the direct exchange may be used.
+         *     front
+         *         Whether to answer also the ways of which no other is better in every respect.
          */
         RedistributionRequest: {
             /** Cluster */
@@ -1725,6 +1749,11 @@ export interface components {
              * @default true
              */
             exchange: boolean;
+            /**
+             * Front
+             * @default false
+             */
+            front: boolean;
             /** Mesh */
             mesh: components["schemas"]["MeshAxis"][] | string;
             /**
@@ -2024,6 +2053,7 @@ export type FactorChange = components['schemas']['FactorChange'];
 export type FactorDecision = components['schemas']['FactorDecision'];
 export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
+export type FrontWay = components['schemas']['FrontWay'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
 export type ImportedPlan = components['schemas']['ImportedPlan'];

@@ -17,6 +17,8 @@ export interface Fields {
   to_mesh: string;
   to_shape: string;
   planner: string;
+  /** `yes` to see also the other ways of which none is better in every respect. */
+  front: string;
 }
 
 export type Field = keyof Fields;
@@ -33,6 +35,7 @@ export const FIRST: Fields = {
   to_mesh: "",
   to_shape: "",
   planner: "cheapest",
+  front: "no",
 };
 
 export const OBJECTIVES: { value: string; label: string }[] = [
@@ -90,7 +93,7 @@ export function meshText(mesh: readonly (readonly [string, number])[]): string {
 }
 
 export function requestOf(fields: Fields): RedistributionRequest {
-  const { cluster, objective, exchange, to_mesh, to_shape, planner, ...rest } = fields;
+  const { cluster, objective, exchange, to_mesh, to_shape, planner, front, ...rest } = fields;
   return {
     ...rest,
     cluster: cluster.trim() === "" ? null : cluster.trim(),
@@ -99,6 +102,7 @@ export function requestOf(fields: Fields): RedistributionRequest {
     to_mesh: to_mesh.trim() === "" ? null : to_mesh,
     to_shape: to_shape.trim() === "" ? null : to_shape,
     planner: planner as RedistributionRequest["planner"],
+    front: front === "yes",
   };
 }
 
@@ -114,10 +118,11 @@ const NAMES: Record<Field, string> = {
   to_mesh: "to-mesh",
   to_shape: "to-shape",
   planner: "planner",
+  front: "front",
 };
 const KEYS = Object.keys(NAMES) as Field[];
 /** Said only where they are not as at first. */
-const MORE: readonly Field[] = ["objective", "exchange", "to_mesh", "to_shape", "planner"];
+const MORE: readonly Field[] = ["objective", "exchange", "to_mesh", "to_shape", "planner", "front"];
 
 /** The query of an address, with what is filled in. */
 export function queryOf(fields: Fields): string {

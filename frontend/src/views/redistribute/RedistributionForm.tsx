@@ -130,13 +130,20 @@ export function RedistributionForm({ form }: { form: Redistribution }) {
             value={fields.objective}
             onChange={(objective) => objective && submit({ objective })}
           />
-          <Switch
-            size="xs"
-            className={classes["exchange"]}
-            label="direct exchange"
-            checked={fields.exchange !== "no"}
-            onChange={(event) => submit({ exchange: event.currentTarget.checked ? "yes" : "no" })}
-          />
+          <div className={classes["switches"]}>
+            <Switch
+              size="xs"
+              label="direct exchange"
+              checked={fields.exchange !== "no"}
+              onChange={(event) => submit({ exchange: event.currentTarget.checked ? "yes" : "no" })}
+            />
+            <Switch
+              size="xs"
+              label="other ways"
+              checked={fields.front === "yes"}
+              onChange={(event) => submit({ front: event.currentTarget.checked ? "yes" : "no" })}
+            />
+          </div>
         </div>
       )}
     </form>

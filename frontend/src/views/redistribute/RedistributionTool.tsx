@@ -10,7 +10,7 @@ import { Loading } from "../../ui/states";
 import { Ranks, RankTable } from "./Ranks";
 import classes from "./Redistribution.module.css";
 import { RedistributionForm } from "./RedistributionForm";
-import { Steps, stateText, Totals } from "./Steps";
+import { Front, Steps, stateText, Totals } from "./Steps";
 import { usePlayer } from "./usePlayer";
 import type { Redistribution } from "./useRedistribution";
 
@@ -97,6 +97,7 @@ function Walk({
           <p className={classes["nothing"]}>Nothing has to move: both layouts are the same.</p>
         )}
         <Steps answer={answer} at={at} colours={colours} onGo={go} />
+        <Front answer={answer} />
       </ScrollRegion>
       <section className={classes["stage"]} aria-label="Who holds what">
         <div className={classes["player"]}>

@@ -18,15 +18,19 @@ export function Totals({ answer }: { answer: RedistributionAnswer }) {
         <dd>{formatBytes(received)}</dd>
       </div>
       <div>
-        <dt>lower bound</dt>
-        <dd data-quiet={bound === null}>
-          {bound === null ? "none for partial sums" : formatBytes(bound)}
-        </dd>
+        <dt>{answer.bound_of_sums ? "lower bound of sums" : "lower bound"}</dt>
+        <dd data-quiet={bound === null}>{bound === null ? "not known" : formatBytes(bound)}</dd>
       </div>
       <div>
         <dt>peak on a rank</dt>
         <dd>{formatBytes(answer.peak_bytes)}</dd>
       </div>
+      {answer.staging_bytes !== null && answer.staging_bytes > 0 && (
+        <div>
+          <dt>and for packing</dt>
+          <dd>{formatBytes(answer.staging_bytes)}</dd>
+        </div>
+      )}
     </dl>
   );
 }
@@ -88,6 +92,36 @@ export function Steps({
         </li>
       ))}
     </ol>
+  );
+}
+
+/** The ways of which none is better in time, bytes, memory and steps. */
+export function Front({ answer }: { answer: RedistributionAnswer }) {
+  if (answer.front.length === 0) return null;
+  return (
+    <div className={classes["front"]} data-testid="front">
+      <p>No way is better in every respect than one of these.</p>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Received</th>
+            <th scope="col">Peak</th>
+            <th scope="col">Steps</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.front.map((way, position) => (
+            <tr key={position}>
+              <td>{formatSeconds(way.seconds)}</td>
+              <td>{formatBytes(way.received_bytes)}</td>
+              <td>{formatBytes(way.peak_bytes)}</td>
+              <td>{way.steps.map(longKind).join(", then ") || "nothing"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
