@@ -169,8 +169,8 @@ def redistribution_answer(
     return RedistributionAnswer(
         mesh=list(mesh.axes), source=str(found.source), target=str(found.target), shape=list(found.shape), dtype=dtype,
         cluster=machines.name, steps=steps, slices=[slices_answer(layout, found.shape, mesh) for layout in layouts],
-        received_bytes=told.received_bytes, bound_bytes=told.bound_bytes, peak_bytes=told.peak_bytes,
-        seconds=told.seconds, gap=found.gap,
+        received_bytes=told.received_bytes, bound_bytes=told.bound_bytes, bound_of_sums=told.sums,
+        peak_bytes=told.peak_bytes, staging_bytes=told.staging_bytes, seconds=told.seconds, gap=found.gap,
     )  # fmt: skip
 
 

@@ -117,6 +117,10 @@ class RedistributionAnswer(BaseModel):
         What MindSpore would run, where its planner was asked for.
     slices
         What the ranks hold at the start and after every step, with the mesh and the shape there.
+    bound_of_sums
+        Whether the bound is that of finishing sums, which can't always be reached.
+    staging_bytes
+        What the busiest rank packs into and receives into beside the peak, at most; null where that is not known.
     gap
         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
         is not known.
@@ -133,6 +137,8 @@ class RedistributionAnswer(BaseModel):
     slices: list[Slices]
     received_bytes: float
     bound_bytes: float | None
+    bound_of_sums: bool = False
     peak_bytes: float
+    staging_bytes: float | None = None
     seconds: float
     gap: float | None

@@ -1642,6 +1642,10 @@ export interface components {
          *         What MindSpore would run, where its planner was asked for.
          *     slices
          *         What the ranks hold at the start and after every step, with the mesh and the shape there.
+         *     bound_of_sums
+         *         Whether the bound is that of finishing sums, which can't always be reached.
+         *     staging_bytes
+         *         What the busiest rank packs into and receives into beside the peak, at most; null where that is not known.
          *     gap
          *         By which part of its cost the way may be above the best one: 0 where the search was exhaustive, null where that
          *         is not known.
@@ -1649,6 +1653,11 @@ export interface components {
         RedistributionAnswer: {
             /** Bound Bytes */
             bound_bytes: number | null;
+            /**
+             * Bound Of Sums
+             * @default false
+             */
+            bound_of_sums: boolean;
             /** Cluster */
             cluster: string;
             /** Dtype */
@@ -1677,6 +1686,8 @@ export interface components {
             slices: components["schemas"]["Slices"][];
             /** Source */
             source: string;
+            /** Staging Bytes */
+            staging_bytes: number | null;
             /** Steps */
             steps: components["schemas"]["RedistributionStep"][];
             /** Target */
