@@ -47,13 +47,13 @@ def _finding(size: int, axes: Axes, subjects: list[str], mesh: DeviceMesh) -> Di
     count = mesh.size_of(axes)
     parts = lengths(size, axes, mesh)
     most, mean = max(parts), size / count
-    idle = f"; {parts[0]} of them hold nothing" if parts[0] else ""
+    idle = f"; {parts[0]} of them {'hold' if parts[0] > 1 else 'holds'} nothing" if parts[0] else ""
     named = ", ".join(subjects[:2]) + (f" and {len(subjects) - 2} more" if len(subjects) > 2 else "")
     return Diagnostic(
         code="plan.uneven",
         severity="warning" if most > WARNED * mean else "note",
         subject=subjects[0],
         message=f"{named}: size {size} over {'·'.join(axes)} is cut into {count} unequal parts{idle}. The largest is "
-        f"{most}, {most / mean:.3g} times the mean of {mean:g}; time and memory count the largest.",
+        f"{most}, {most / mean:.3g} times the mean of {mean:.2f}; time and memory count the largest.",
         hint=f"Sizes such as {-(-size // count) * count} have equal parts.",
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..collectives.handover import same_parts
+from ..collectives.holdings import same_parts
 from ..core.crossing import Holding
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh

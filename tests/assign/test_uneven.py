@@ -34,15 +34,15 @@ def test_one_finding_stands_for_all_that_cut_a_size_alike() -> None:
     assert found.message.startswith(
         "model.embed_tokens, lm_head and 3 more: size 50257 over tp is cut into 4 unequal parts. The largest is 12565, "
     )
-    assert "mean of 12564.2;" in found.message
+    assert "mean of 12564.25;" in found.message
     assert found.hint == "Sizes such as 50260 have equal parts."
 
 
 def test_far_from_equal_parts_are_a_warning() -> None:
     (found,) = findings(tiny_plan("dp:3").batch(global_batch=4, seq=8, microbatches=1).shard("*", {"batch": "dp"}))
     assert found.severity == "warning"
-    assert "size 4 over dp is cut into 3 unequal parts; 1 of them hold nothing" in found.message
-    assert "The largest is 2, 1.5 times the mean of 1.33333" in found.message
+    assert "size 4 over dp is cut into 3 unequal parts; 1 of them holds nothing" in found.message
+    assert "The largest is 2, 1.5 times the mean of 1.33;" in found.message
     assert found.hint == "Sizes such as 6 have equal parts."
 
 
@@ -62,4 +62,4 @@ def test_parts_are_counted_as_they_are_cut(size: int, axes: str) -> None:
     held = Counter(len(shard(np.arange(size), Layout((names,)), mesh, rank)) for rank in mesh.group(names))
     assert f"{mesh.size_of(names)} unequal parts" in found.message
     assert f"The largest is {max(held)}, " in found.message
-    assert (f"; {held[0]} of them hold nothing" in found.message) == (held[0] > 0)
+    assert (f"; {held[0]} of them hold" in found.message) == (held[0] > 0)

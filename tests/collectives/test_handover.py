@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.collectives.handover import handover_demand, handover_messages, run_handover, same_parts
+from planner.collectives.handover import handover_demand, handover_messages, run_handover
+from planner.collectives.holdings import same_parts
 from planner.core.crossing import Holding
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -123,6 +124,7 @@ def test_large_tensors_are_not_listed() -> None:
         (("a:4", (8,), "[a]"), ("a:4", (8,), "[-] +a"), "handover.partial"),
         (("a:4", (8,), "[a]"), ("a:8", (8,), "[a]"), "handover.ranks"),
         (("a:4", (8,), "[a]"), ("a:4", (9,), "[a]"), "reshape.elements"),
+        (("a:4", (1 << 48, 1 << 48), "[a, -]"), ("a:4", (1 << 48, 1 << 48), "[-, a]"), "handover.elements"),
     ],
 )
 def test_refusals(source, target, code: str) -> None:

@@ -95,7 +95,7 @@ def test_unequal_parts_are_a_finding_and_stand_in_the_cells(page: Page, rest: Re
     found = designer.tab("diagnostics").get_by_role("listitem")
     told = found.filter(has_text="size 7 over dp is cut into 2 unequal parts")
     expect(told).to_have_count(1)
-    expect(told).to_contain_text("The largest is 4, 1.14 times the mean of 3.5")
+    expect(told).to_contain_text("The largest is 4, 1.14 times the mean of 3.50")
     designer.pick("q_proj")
     inspector = page.get_by_role("region", name="Inspector")
     expect(inspector.get_by_text("3–4", exact=True).first).to_be_visible()
