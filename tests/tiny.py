@@ -33,8 +33,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "qwen3": {"model_type": "qwen3"},
     "qwen3-biased": {"model_type": "qwen3", "attention_bias": True},
     "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mistral-window": {"model_type": "mistral", "sliding_window": 3},
 }
-"""Architectures with their differences: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3)."""
+"""Architectures: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3), windows of keys (Mistral)."""
 
 
 def tiny_config(name: str = "llama", *, tied: bool = False, **sizes: object) -> dict[str, Any]:

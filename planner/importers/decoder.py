@@ -87,7 +87,13 @@ def _attention(build: BlockBuilder, x: str, cos: str, sin: str, config: DecoderC
         if part != "v":
             (y,) = build.node(f"{path}/rotary_{part}", "rotary", y, cos, sin)
         heads[part] = y
-    (y,) = build.node(f"{path}/attention", "attention", heads["q"], heads["k"], heads["v"])
+    window = config.sliding_window
+    (y,) = build.node(
+        f"{path}/attention",
+        "attention" if window is None else "window_attention",
+        *heads.values(),
+        attributes={} if window is None else {"window": window},
+    )
     (y,) = build.node(
         f"{path}/merge_heads",
         "merge_heads",

@@ -26,6 +26,8 @@ class DecoderConfig:
     ----------
     attention_bias, mlp_bias
         As the config says; False where the architecture doesn't know them.
+    sliding_window
+        How many of the last keys each query attends to, in every layer; None for all of them.
     """
 
     architecture: str
@@ -43,6 +45,7 @@ class DecoderConfig:
     attention_bias: bool = False
     mlp_bias: bool = False
     tie_word_embeddings: bool = False
+    sliding_window: int | None = None
 
     @property
     def family(self) -> Family:
@@ -100,5 +103,9 @@ def config_text(config: DecoderConfig) -> str:
         fields["mlp_bias"] = config.mlp_bias
     if family.window != "never":
         # Written out, since Mistral takes a missing window for 4096.
-        fields["sliding_window"] = None
+        fields["sliding_window"] = config.sliding_window
+    if family.window == "flag" and config.sliding_window is not None:
+        fields["use_sliding_window"] = True
+        # Layers before this one attend to all keys.
+        fields["max_window_layers"] = 0
     return canonical(fields)

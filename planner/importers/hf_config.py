@@ -61,7 +61,6 @@ def read_config(text: str, name: str) -> DecoderConfig:
         )
     config = _config(values, family, name)
     _refuse_unsupported(values, name)
-    _refuse_window(values, config, name)
     return config
 
 
@@ -108,6 +107,7 @@ def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderC
         attention_bias=family.qkv_bias is None and fields.flag("attention_bias"),
         mlp_bias=family.mlp_bias and fields.flag("mlp_bias"),
         tie_word_embeddings=fields.flag("tie_word_embeddings"),
+        sliding_window=_window(values, fields, family, name),
     )
     if fields.problems:
         raise ModelError(
@@ -190,21 +190,41 @@ def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
             )
 
 
-def _refuse_window(values: Mapping[str, object], config: DecoderConfig, name: str) -> None:
-    """Refuse attention over a sliding window, unless the longest sequence fits in it."""
-    use = config.family.window
-    if use == "never" or (use == "flag" and values.get("use_sliding_window") is not True):
-        return
+def _window(values: Mapping[str, object], fields: Fields, family: Family, name: str) -> int | None:
+    """Return the sliding window of every layer, or None where attention reaches as far as the longest sequence."""
+    if family.window == "never" or (family.window == "flag" and values.get("use_sliding_window") is not True):
+        return None
     # A missing key means 4096 to transformers; null means no window.
-    window = values.get("sliding_window", 4096)
-    longest = config.max_position_embeddings
-    if window is None or (type(window) is int and window >= longest):
-        return
-    remedy = '"sliding_window" to null' if use == "always" else '"use_sliding_window" to false'
-    given = "" if "sliding_window" in values else ", the default where config.json does not give it"
+    if values.get("sliding_window", 4096) is None:
+        return None
+    window = fields.integer("sliding_window", 4096)
+    if window >= fields.integer("max_position_embeddings", family.max_positions):
+        return None
+    kinds = _layer_kinds(values, fields, family)
+    if kinds == {"full_attention"}:
+        return None
+    if kinds == {"sliding_attention"}:
+        return window
+    remedy = '"use_sliding_window" to false' if family.window == "flag" else '"sliding_window" to null'
     raise ModelError(
         "model.sliding-window-unsupported",
-        f"{name} attends over a sliding window (sliding_window {shown(window)}{given}, for "
-        f"sequences up to {longest}), which can't be planned yet.",
+        f"{name} attends over a sliding window of {window} in some layers and to all keys in others, which can't be "
+        "planned yet: the layers of a model are one repeated block.",
         f"Set {remedy} to plan full causal attention, which computes the same while seq is at most the window.",
     )
+
+
+def _layer_kinds(values: Mapping[str, object], fields: Fields, family: Family) -> set[str]:
+    """Return what kinds of attention the layers have."""
+    if family.window == "always":
+        return {"sliding_attention"}
+    layers = values.get("layer_types")
+    if layers is None:
+        # A missing key means 28 to transformers.
+        full, count = fields.index("max_window_layers", 28), fields.integer("num_hidden_layers")
+        return {"sliding_attention" if layer >= full else "full_attention" for layer in (0, count - 1)}
+    known = ("full_attention", "sliding_attention")
+    if not isinstance(layers, list) or not layers or any(kind not in known for kind in layers):
+        fields.problems.append(f"layer_types is {shown(layers)}, not a list of {' and '.join(known)}")
+        return {known[0]}
+    return set(layers)

@@ -45,6 +45,8 @@ def shrunk(
         hidden_size=kv_heads * group * head_dim if hidden is None else hidden,
         intermediate_size=ffn,
         vocab_size=vocab,
+        # Narrower than any sequence of a proof, so that the window matters there as it does in the model.
+        sliding_window=None if config.sliding_window is None else min(config.sliding_window, 3),
     )
     # Through the text, so that sizes are checked where those of every config are.
     return build_decoder(read_config(config_text(small), graph.name), graph.name)

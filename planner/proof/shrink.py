@@ -180,7 +180,7 @@ def _sizes(plan: Plan, ranks: int) -> list[tuple[int, int, int]]:
         evaluate(size, frozenset()) > 1
         for repeat in plan.graph.root.repeats
         for node in repeat.block.nodes
-        if node.op == "attention"
+        if node.op in {"attention", "window_attention"}
         for name, size in node.rule.sizes
         if name == "r"
     )

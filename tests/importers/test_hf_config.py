@@ -73,37 +73,46 @@ def test_the_older_name_of_the_rope_type() -> None:
         MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 4096},
         QWEN2 | {"sliding_window": 128, "use_sliding_window": False},
         QWEN2 | {"sliding_window": 40_000, "use_sliding_window": True},
+        # Windows start at layer 28 if config.json does not say where, and here are two.
+        QWEN2 | {"sliding_window": 8, "use_sliding_window": True},
         # The class of Llama models knows no window.
         TINY | {"sliding_window": 4},
     ],
 )
-def test_a_window_that_limits_nothing_is_taken(values: dict[str, Any]) -> None:
-    read(values)
+def test_a_window_that_limits_nothing_is_none(values: dict[str, Any]) -> None:
+    assert read(values).sliding_window is None
+
+
+LAYERS = ["sliding_attention", "sliding_attention"]
+
+
+@pytest.mark.parametrize(
+    ("values", "window"),
+    [
+        (MISTRAL | {"sliding_window": 16}, 16),
+        # The default where config.json does not give it.
+        (TINY | {"architectures": ["MistralForCausalLM"]}, 4096),
+        (QWEN2 | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}, 8),
+        (QWEN2 | {"use_sliding_window": True, "layer_types": LAYERS}, 4096),
+    ],
+)
+def test_a_window_of_every_layer_is_taken(values: dict[str, Any], window: int) -> None:
+    assert read(values).sliding_window == window
 
 
 REFUSED = [
     (
-        MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 32768},
+        QWEN2 | {"use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 1},
         "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, for sequences up to 32768), "
-        'which can\'t be planned yet. Set "sliding_window" to null to plan full causal attention, '
-        "which computes the same while seq is at most the window.",
+        "x.json attends over a sliding window of 4096 in some layers and to all keys in others, which can't be planned "
+        'yet: the layers of a model are one repeated block. Set "use_sliding_window" to false to plan full causal '
+        "attention, which computes the same while seq is at most the window.",
     ),
     (
-        TINY | {"architectures": ["MistralForCausalLM"]},
-        "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
-        "does not give it, for sequences up to 131072), which can't be planned yet. Set "
-        '"sliding_window" to null to plan full causal attention, which computes the same while seq '
-        "is at most the window.",
-    ),
-    (
-        QWEN2 | {"use_sliding_window": True},
-        "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
-        "does not give it, for sequences up to 32768), which can't be planned yet. Set "
-        '"use_sliding_window" to false to plan full causal attention, which computes the same '
-        "while seq is at most the window.",
+        QWEN2 | {"use_sliding_window": True, "layer_types": ["chunked"], "sliding_window": 0},
+        "model.config-value",
+        "In x.json, sliding_window is 0, not an integer from 1 to 1,099,511,627,776; layer_types is a list, not a list "
+        "of full_attention and sliding_attention. Write values in these ranges.",
     ),
     (
         TINY | {"architectures": ["MixtralForCausalLM"]},
@@ -227,7 +236,7 @@ def test_a_broken_file_says_where() -> None:
 def configs(draw: st.DrawFn) -> DecoderConfig:
     small = st.integers(1, 6)
     family = FAMILIES[draw(st.sampled_from(sorted(FAMILIES)))]
-    groups = draw(small)
+    groups, longest = draw(small), draw(st.integers(2, 1 << 40))
     scaling = RopeScaling(
         factor=draw(st.floats(1, 64)),
         low_freq_factor=1.0,
@@ -243,13 +252,14 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
         num_attention_heads=groups * draw(small),
         num_key_value_heads=groups,
         head_dim=2 * draw(small),
-        max_position_embeddings=draw(st.integers(1, 1 << 40)),
+        max_position_embeddings=longest,
         rms_norm_eps=draw(st.floats(0, 1)),
         rope_theta=draw(st.floats(1, 1e12)),
         rope_scaling=draw(st.sampled_from([None, scaling])),
         attention_bias=draw(st.booleans()) and family.qkv_bias is None,
         mlp_bias=draw(st.booleans()) and family.mlp_bias,
         tie_word_embeddings=draw(st.booleans()),
+        sliding_window=None if family.window == "never" else draw(st.none() | st.integers(1, longest - 1)),
     )
 
 

@@ -40,9 +40,16 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "llama-one-group-each": {"model_type": "llama", "num_key_value_heads": 6},
     "llama-scaled": {"model_type": "llama", "rope_theta": 5e5, "rope_scaling": LLAMA3},
     "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mistral-window": {"model_type": "mistral", "sliding_window": 16},
     "mistral-wide-heads": {"model_type": "mistral", "sliding_window": None, "head_dim": 16},
     "qwen2": {"model_type": "qwen2"},
     "qwen2-tied": {"model_type": "qwen2", "tie_word_embeddings": True},
+    "qwen2-window": {
+        "model_type": "qwen2",
+        "use_sliding_window": True,
+        "sliding_window": 16,
+        "max_window_layers": 0,
+    },
     "qwen3": {"model_type": "qwen3", "head_dim": 16},
     "qwen3-biased": {"model_type": "qwen3", "head_dim": 4, "attention_bias": True},
     "qwen3-tied": {"model_type": "qwen3", "head_dim": 8, "tie_word_embeddings": True},
@@ -97,9 +104,12 @@ def test_the_stored_content_means_the_same_to_transformers(variant: str) -> None
     assert shapes[0] == shapes[1]
     assert again.config.rope_parameters == model.config.rope_parameters
     assert again.config.rms_norm_eps == model.config.rms_norm_eps
+    windows = [(c.sliding_window, getattr(c, "layer_types", None)) for c in (model.config, again.config)
+               if hasattr(c, "sliding_window")]  # fmt: skip
+    assert len({str(window) for window in windows}) <= 1
 
 
-@pytest.mark.parametrize("name", ["llama-3-8b", "llama-3.1-405b", "qwen2.5-7b", "qwen3-8b"])
+@pytest.mark.parametrize("name", ["llama-3-8b", "llama-3.1-405b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-8b"])
 def test_large_models(name: str) -> None:
     values = json.loads(zoo_text(name))
     model = reference({k: v for k, v in values.items() if k != "architectures"})
