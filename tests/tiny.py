@@ -37,10 +37,21 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 """Architectures: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3), windows of keys (Mistral)."""
 
+GPT2: dict[str, Any] = {
+    "model_type": "gpt2", "vocab_size": 32, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 8, "n_inner": 48,
+    "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0,
+}  # fmt: skip
+
 
 def tiny_config(name: str = "llama", *, tied: bool = False, **sizes: object) -> dict[str, Any]:
     """Return the `config.json` of a tiny decoder."""
     return SIZES | MODELS[name] | {"tie_word_embeddings": tied} | sizes
+
+
+@cache
+def tiny_gpt2(**changes: object) -> ModelGraph:
+    """Return the graph of a tiny GPT-2."""
+    return load_model(json.dumps(GPT2 | changes))
 
 
 @cache

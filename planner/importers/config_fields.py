@@ -22,6 +22,11 @@ LARGEST = {
     "original_max_position_embeddings": 1 << 40,
     "sliding_window": 1 << 40,
     "max_window_layers": 10_000,
+    "n_positions": 1 << 40,
+    "n_embd": 1 << 20,
+    "n_layer": 10_000,
+    "n_head": 1 << 16,
+    "n_inner": 1 << 22,
 }
 
 

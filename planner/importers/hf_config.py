@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 from ..core.json_text import JsonBounds, parse
 from ..errors import ModelError
+from . import gpt2_config
 from .config_fields import Fields, listed, shown
 from .decoder_config import DecoderConfig, RopeScaling
 from .family import FAMILIES, Family
+from .gpt2_config import Gpt2Config, read_gpt2
 
 MAX_BYTES = 1 << 20
 BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=MAX_BYTES, max_depth=32)
@@ -27,7 +29,7 @@ _REQUIRED = (
 )
 
 
-def read_config(text: str, name: str) -> DecoderConfig:
+def read_config(text: str, name: str) -> DecoderConfig | Gpt2Config:
     """Return the checked config that `text` holds.
 
     Parameters
@@ -52,6 +54,8 @@ def read_config(text: str, name: str) -> DecoderConfig:
             "Give a Hugging Face config.json.",
         )
     family = _family(values, name)
+    if family is None:
+        return read_gpt2(values, name)
     missing = [key for key in (*_REQUIRED, *family.required) if values.get(key) is None]
     if missing:
         raise ModelError(
@@ -64,14 +68,16 @@ def read_config(text: str, name: str) -> DecoderConfig:
     return config
 
 
-def _family(values: Mapping[str, object], name: str) -> Family:
-    """Take the architecture from `architectures`, or from `model_type` if saved without a model."""
+def _family(values: Mapping[str, object], name: str) -> Family | None:
+    """Take the architecture from `architectures`, or from `model_type` if saved without a model; None for GPT-2."""
     named = values.get("architectures") or values.get("model_type")
     first = named[0] if isinstance(named, list) and named else named
     for family in FAMILIES.values():
         if first in (family.architecture, family.model_type):
             return family
-    supported = f"Supported are {listed(list(FAMILIES))}."
+    if first in (gpt2_config.ARCHITECTURE, gpt2_config.MODEL_TYPE):
+        return None
+    supported = f"Supported are {listed([*FAMILIES, gpt2_config.ARCHITECTURE])}."
     if first is None:
         raise ModelError(
             "model.architecture-unsupported",

@@ -1,7 +1,8 @@
 """Facts: the well-known ways to parallelise, as data. The table `PRESETS` has one entry each.
 
 A preset adds its axes to what a plan already has on the same factor, so presets multiply: data parallel over `dp`, then
-Megatron over `tp`, is the product of both.
+Megatron over `tp`, is the product of both. Its targets are those of several families; a plan takes those that its model
+has.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def _shard(target: str, factor: str, axis: str = "axis") -> FactorDecision:
     return FactorDecision(target=target, factor=factor, axes=(axis,))
 
 
-_BATCH = (_shard("embed_tokens", "batch"),)
+_BATCH = (_shard("embed_tokens", "batch"), _shard("wte", "batch"))
 
 DATA_PARALLEL = Preset(
     name="data_parallel",
@@ -61,6 +62,11 @@ MEGATRON = Preset(
         _shard("mlp.gate_proj|up_proj", "n"),
         _shard("mlp.down_proj", "k"),
         _shard("lm_head", "n"),
+        _shard("wte", "vocab"),
+        _shard("attn.c_attn", "n", "axis.major"),
+        _shard("attn.c_proj", "k"),
+        _shard("mlp.c_fc", "n"),
+        _shard("mlp.c_proj", "k"),
     ),
     align=(("axis", "g"),),
 )
@@ -73,6 +79,9 @@ SEQUENCE_PARALLEL = Preset(
         _shard("input_layernorm|post_attention_layernorm", "seq"),
         _shard("residual_attention|residual_mlp", "seq"),
         _shard("model.norm", "seq"),
+        _shard("ln_1|ln_2|ln_f", "seq"),
+        # So that the partial sums of the product before are scattered at once.
+        _shard("c_proj_bias|add_positions", "seq"),
     ),
 )
 

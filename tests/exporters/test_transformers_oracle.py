@@ -1,8 +1,9 @@
 """The exported unsharded model computes what Hugging Face transformers computes from the same weights.
 
-Parameter names are equal, so weights move by name. Our labels are shifted already; theirs are shifted inside, so they
-get the labels of the token before. Transformers computes norms and the loss in fp32 whatever the model's type: with its
-norms in float64, and the loss taken from its logits, both agree far below the 1e-6 of fp32.
+Parameter names are equal, so weights move by name; a fused one has a dim more here, with the same elements.
+Our labels are shifted already; theirs are shifted inside, so they get the labels of the token before. Transformers
+computes norms and the loss in fp32 whatever the model's type: with its norms in float64, and the loss taken from its
+logits, both agree far below the 1e-6 of fp32.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from planner.compose import export, load_model
-from tests.tiny import tiny_config, tiny_plan
+from tests.tiny import GPT2, tiny_config, tiny_plan
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -40,6 +41,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2-tied": tiny_config("qwen2", tied=True),
     "qwen3": tiny_config("qwen3", head_dim=8),
     "qwen3-biased-tied": tiny_config("qwen3-biased", tied=True),
+    "gpt2": GPT2,
+    "gpt2-untied": GPT2 | {"tie_word_embeddings": False, "activation_function": "gelu", "n_inner": None},
 }
 SEQUENCES, LENGTH, VOCAB = 4, 24, 32
 
@@ -63,7 +66,7 @@ def ours(config: dict[str, Any], folder: Path) -> Any:
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-            p.copy_(noise * 0.2 + (1.0 if "norm" in name else 0.0))
+            p.copy_(noise * 0.2 + (1.0 if "norm" in name or ".ln_" in name else 0.0))
     return model
 
 
@@ -87,7 +90,10 @@ def theirs(config: dict[str, Any], state: dict[str, Any]) -> Any:
     read = transformers.AutoConfig.for_model(config["model_type"], **values)
     read._attn_implementation = "eager"
     reference = transformers.AutoModelForCausalLM.from_config(read).double()
-    found = reference.load_state_dict({k: v.detach().clone() for k, v in state.items()}, strict=False)
+    shapes = {k: v.shape for k, v in reference.state_dict().items()}
+    found = reference.load_state_dict(
+        {k: v.detach().clone().reshape(shapes[k]) for k, v in state.items()}, strict=False
+    )
     assert set(found.missing_keys) <= ({"lm_head.weight"} if read.tie_word_embeddings else set())
     assert found.unexpected_keys == []
     return reference
@@ -115,5 +121,5 @@ def test_loss_and_gradients(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert error(loss.detach(), precise.detach()) <= 1e-12
     gradients = {n: p.grad for n, p in reference.named_parameters()}
     assert gradients.keys() == state.keys()
-    errors = {n: error(p.grad, gradients[n]) for n, p in state.items()}
+    errors = {n: error(p.grad, gradients[n].reshape(p.shape)) for n, p in state.items()}
     assert {n: e for n, e in errors.items() if not e <= 1e-10} == {}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import ModelError
+from planner.importers.build import text_of
 from planner.importers.decoder_config import DecoderConfig, RopeScaling, config_text
 from planner.importers.family import FAMILIES
 from planner.importers.hf_config import read_config
@@ -34,7 +35,9 @@ LLAMA3 = {
 
 
 def read(values: dict[str, Any]) -> DecoderConfig:
-    return read_config(json.dumps(values), "x.json")
+    config = read_config(json.dumps(values), "x.json")
+    assert isinstance(config, DecoderConfig)
+    return config
 
 
 def test_defaults_are_those_of_transformers() -> None:
@@ -118,14 +121,14 @@ REFUSED = [
         TINY | {"architectures": ["MixtralForCausalLM"]},
         "model.architecture-unsupported",
         'x.json is of the architecture "MixtralForCausalLM", which can\'t be planned yet. '
-        "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and "
-        "Qwen3ForCausalLM.",
+        "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+        "Qwen3ForCausalLM and GPT2LMHeadModel.",
     ),
     (
         {"hidden_size": 4},
         "model.architecture-unsupported",
         "x.json names no architectures. Name one. Supported are LlamaForCausalLM, "
-        "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM.",
+        "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM and GPT2LMHeadModel.",
     ),
     (
         {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 4, "vocab_size": None},
@@ -267,7 +270,7 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
 def test_the_canonical_text_reads_back_exactly(config: DecoderConfig) -> None:
     text = config_text(config)
     assert read_config(text, "x.json") == config
-    assert config_text(read_config(text, "x.json")) == text
+    assert text_of(read_config(text, "x.json")) == text
 
 
 @given(

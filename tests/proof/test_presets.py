@@ -9,7 +9,7 @@ from planner.compose import train
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.properties.strategies import shard
-from tests.tiny import MODELS, tiny_graph, tiny_plan
+from tests.tiny import MODELS, tiny_gpt2, tiny_graph, tiny_plan
 
 pytest.importorskip("torch")
 from planner.exporters.runtime.data import IGNORED, synthetic_batch
@@ -59,6 +59,17 @@ def test_preset(prove_here: Callable[..., Proof], name: str, model: str, tied: b
     assert_proven(proof)
     layers = sum(repeat.count * len(repeat.block.parameters) for repeat in graph.root.repeats)
     assert len(proof.rows) == 1 + layers + len(graph.root.parameters)
+
+
+@pytest.mark.parametrize("dropped", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", PLANS)
+def test_gpt2(prove_here: Callable[..., Proof], name: str, dropped: bool) -> None:
+    """The same presets on its modules, with heads in the fused projection, and with dropout everywhere."""
+    mesh, presets = PLANS[name]
+    changes = dict.fromkeys(("embd_pdrop", "attn_pdrop", "resid_pdrop"), 0.25 * dropped)
+    plan = tiny_plan(mesh, *presets, graph=tiny_gpt2(**changes))
+    assert [d for d in train(plan).assignment.diagnostics if d.code == "plan.target-unmatched"] == []
+    assert_proven(prove_here(plan))
 
 
 @pytest.mark.parametrize("name", PLANS)
