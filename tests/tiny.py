@@ -33,6 +33,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "qwen3": {"model_type": "qwen3"},
     "qwen3-biased": {"model_type": "qwen3", "attention_bias": True},
     "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mixtral": {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5},
+    "qwen3-experts": {
+        "model_type": "qwen3_moe",
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+    },
     "mistral-window": {"model_type": "mistral", "sliding_window": 3},
 }
 """Architectures: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3), windows of keys (Mistral)."""

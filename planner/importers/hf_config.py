@@ -56,6 +56,9 @@ def read_config(text: str, name: str) -> DecoderConfig | Gpt2Config:
     family = _family(values, name)
     if family is None:
         return read_gpt2(values, name)
+    if family.experts == "num_experts" and values.get("num_experts") is None:
+        # What transformers 5 writes.
+        values = values | {"num_experts": values.get("num_local_experts")}
     missing = [key for key in (*_REQUIRED, *family.required) if values.get(key) is None]
     if missing:
         raise ModelError(
@@ -96,7 +99,7 @@ def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderC
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
     groups = fields.integer("num_key_value_heads", heads)
     head_dim = fields.integer("head_dim", max(1, hidden // heads))
-    theta, scaling = _rope(fields, name)
+    theta, scaling = _rope(fields, family, name)
     config = DecoderConfig(
         architecture=family.architecture,
         vocab_size=fields.integer("vocab_size"),
@@ -114,7 +117,16 @@ def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderC
         mlp_bias=family.mlp_bias and fields.flag("mlp_bias"),
         tie_word_embeddings=fields.flag("tie_word_embeddings"),
         sliding_window=_window(values, fields, family, name),
+        experts=fields.integer(family.experts) if family.experts else 0,
+        experts_per_token=fields.integer("num_experts_per_tok") if family.experts else 0,
+        expert_size=fields.integer(family.expert_size) if family.experts else 0,
+        # Qwen3's default, and what Mixtral always does.
+        normalized_shares=fields.flag("norm_topk_prob") if family.experts == "num_experts" else True,
     )
+    if config.experts_per_token > config.experts:
+        fields.problems.append(
+            f"num_experts_per_tok is {config.experts_per_token}, more than the {config.experts} of {family.experts}"
+        )
     if fields.problems:
         raise ModelError(
             "model.config-value",
@@ -142,7 +154,7 @@ def _check_heads(values: Mapping[str, object], config: DecoderConfig, name: str)
         )
 
 
-def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
+def _rope(fields: Fields, family: Family, name: str) -> tuple[float, RopeScaling | None]:
     """Read `rope_theta` and `rope_scaling`, or `rope_parameters`: both, since transformers 5."""
     key = "rope_parameters" if fields.values.get("rope_parameters") is not None else "rope_scaling"
     rope = fields.values.get(key)
@@ -152,7 +164,7 @@ def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
         fields.problems.append(f"{key} is {shown(rope)}, not an object")
         return 1.0, None
     inner = Fields(rope, f"{key}.")
-    outer_theta = fields.number("rope_theta", 10_000.0, 1.0, 1e12)
+    outer_theta = fields.number("rope_theta", family.missing_theta, 1.0, 1e12)
     theta = inner.number("rope_theta", outer_theta, 1.0, 1e12)
     kind = rope.get("rope_type") or rope.get("type") or "default"
     scaling = None
@@ -185,6 +197,10 @@ def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
         ("hidden_act", "activation", ("silu", "swish"), "silu, as in SwiGLU,", '"silu"'),
         ("attention_dropout", "dropout", (0,), "attention without dropout", "0.0"),
         ("partial_rotary_factor", "partial-rotary", (1,), "rotary positions on whole heads", "1.0"),
+        ("decoder_sparse_step", "dense-layers", (1,), "a model with experts in every layer", "1"),
+        ("mlp_only_layers", "dense-layers", ([],), "a model with experts in every layer", "[]"),
+        ("output_router_logits", "router-loss", (False,), "a loss without a part for the router", "false"),
+        ("router_jitter_noise", "router-jitter", (0,), "routing without noise", "0.0"),
         ("quantization_config", "quantization", (), "a model that is not quantized", "null"),
     ):
         value = values.get(key, within.get(key))
@@ -198,10 +214,10 @@ def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
 
 def _window(values: Mapping[str, object], fields: Fields, family: Family, name: str) -> int | None:
     """Return the sliding window of every layer, or None where attention reaches as far as the longest sequence."""
-    if family.window == "never" or (family.window == "flag" and values.get("use_sliding_window") is not True):
+    if family.window == "never" or (family.window.startswith("flag") and values.get("use_sliding_window") is not True):
         return None
-    # A missing key means 4096 to transformers; null means no window.
-    if values.get("sliding_window", 4096) is None:
+    # Null means no window; a missing key is not the same everywhere.
+    if values.get("sliding_window", family.missing_window) is None:
         return None
     window = fields.integer("sliding_window", 4096)
     if window >= fields.integer("max_position_embeddings", family.max_positions):
@@ -222,7 +238,7 @@ def _window(values: Mapping[str, object], fields: Fields, family: Family, name: 
 
 def _layer_kinds(values: Mapping[str, object], fields: Fields, family: Family) -> set[str]:
     """Return what kinds of attention the layers have."""
-    if family.window == "always":
+    if family.window != "flag":
         return {"sliding_attention"}
     layers = values.get("layer_types")
     if layers is None:

@@ -53,6 +53,9 @@ def shrunk(
             hidden_size=width,
             intermediate_size=ffn,
             vocab_size=vocab,
+            experts=min(config.experts, 8),
+            experts_per_token=min(config.experts_per_token, 2),
+            expert_size=ffn if config.experts else 0,
             # Narrower than any sequence of a proof, so that the window matters there as it does in the model.
             sliding_window=None if config.sliding_window is None else min(config.sliding_window, 3),
         )

@@ -61,6 +61,8 @@ MEGATRON = Preset(
         _shard("self_attn.o_proj", "k"),
         _shard("mlp.gate_proj|up_proj", "n"),
         _shard("mlp.down_proj", "k"),
+        _shard("mlp.experts_gate_up", "n"),
+        _shard("mlp.experts_down", "k"),
         _shard("lm_head", "n"),
         _shard("wte", "vocab"),
         _shard("attn.c_attn", "n", "axis.major"),

@@ -11,7 +11,10 @@ from planner.errors import Place
 from .command import answer, shardwright
 
 TINY = json.loads(planner.load_model("llama-tiny").source.content)
-FAMILIES = "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM and GPT2LMHeadModel"
+FAMILIES = (
+    "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, "
+    "Qwen3MoeForCausalLM and GPT2LMHeadModel"
+)
 
 FILES = {
     "broken.json": '{"architectures": ["LlamaForCausalLM"], "hidden_size": ',

@@ -8,6 +8,7 @@ logits, both agree far below the 1e-6 of fp32.
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2-tied": tiny_config("qwen2", tied=True),
     "qwen3": tiny_config("qwen3", head_dim=8),
     "qwen3-biased-tied": tiny_config("qwen3-biased", tied=True),
+    "mixtral": tiny_config("mixtral"),
+    "mixtral-window": tiny_config("mixtral", sliding_window=5, num_experts_per_tok=3),
+    "qwen3-experts": tiny_config("qwen3-experts"),
+    "qwen3-experts-shared-tied": tiny_config("qwen3-experts", tied=True, norm_topk_prob=True, num_experts_per_tok=3),
     "gpt2": GPT2,
     "gpt2-untied": GPT2 | {"tie_word_embeddings": False, "activation_function": "gelu", "n_inner": None},
 }
@@ -84,11 +89,23 @@ def error(mine: Any, theirs: Any) -> float:
     return ((mine - theirs).norm() / theirs.norm()).item()
 
 
+def in_float64(forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the forward of a router without its casts to fp32."""
+
+    def inside(x: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch, "float", torch.float64)
+            patch.setattr(torch.Tensor, "float", torch.Tensor.double)
+            return forward(x)
+
+    return inside
+
+
 def theirs(config: dict[str, Any], state: dict[str, Any]) -> Any:
     """Return the reference with our weights."""
     values = {k: v for k, v in config.items() if k != "model_type"}
     read = transformers.AutoConfig.for_model(config["model_type"], **values)
-    read._attn_implementation = "eager"
+    read._attn_implementation = read._experts_implementation = "eager"
     reference = transformers.AutoModelForCausalLM.from_config(read).double()
     shapes = {k: v.shape for k, v in reference.state_dict().items()}
     found = reference.load_state_dict(
@@ -115,6 +132,9 @@ def test_loss_and_gradients(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert its_own.item() > 1.0
 
     monkeypatch.setattr(torch, "float32", torch.float64)
+    for module in reference.modules():
+        if type(module).__name__.endswith("TopKRouter"):
+            monkeypatch.setattr(module, "forward", in_float64(module.forward))
     logits = reference(input_ids=tokens, use_cache=False).logits
     precise = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
     precise.backward()

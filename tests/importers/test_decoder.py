@@ -19,6 +19,9 @@ PUBLISHED = {
     "llama-3.2-1b": 1_235_814_400,
     "mistral-7b-v0.1": 7_241_732_096,
     "mistral-7b-v0.3": 7_248_023_552,
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "qwen3-30b-a3b": 30_532_122_624,
     "qwen2.5-7b": 7_615_616_512,
     "qwen3-8b": 8_190_735_360,
 }
@@ -166,7 +169,10 @@ def test_shrunk_keeps_names_operators_and_ties(name: str) -> None:
     assert shapes["model.embed_tokens.weight"] == (14, 24)
     assert shapes["model.layers.*.self_attn.q_proj.weight"] == (24, 24)
     assert shapes["model.layers.*.self_attn.k_proj.weight"] == (8, 24)
-    assert shapes["model.layers.*.mlp.down_proj.weight"] == (24, 10)
+    if "model.layers.*.mlp.gate.weight" in shapes:
+        assert shapes["model.layers.*.mlp.experts.gate_up_proj"] == (8, 2, 10, 24)
+    else:
+        assert shapes["model.layers.*.mlp.down_proj.weight"] == (24, 10)
 
 
 def test_shrunk_to_a_stream_narrower_than_the_heads() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.errors import ModelError
 from planner.importers.build import text_of
 from planner.importers.decoder_config import DecoderConfig, RopeScaling, config_text
-from planner.importers.family import FAMILIES
+from planner.importers.family import FAMILIES, Family
 from planner.importers.hf_config import read_config
 
 TINY: dict[str, Any] = {
@@ -25,6 +25,10 @@ TINY: dict[str, Any] = {
 }
 MISTRAL = TINY | {"architectures": ["MistralForCausalLM"], "sliding_window": None}
 QWEN2 = TINY | {"architectures": ["Qwen2ForCausalLM"]}
+EXPERTS = TINY | {
+    "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 4, "num_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+}  # fmt: skip
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -118,17 +122,18 @@ REFUSED = [
         "of full_attention and sliding_attention. Write values in these ranges.",
     ),
     (
-        TINY | {"architectures": ["MixtralForCausalLM"]},
+        TINY | {"architectures": ["T5ForConditionalGeneration"]},
         "model.architecture-unsupported",
-        'x.json is of the architecture "MixtralForCausalLM", which can\'t be planned yet. '
+        'x.json is of the architecture "T5ForConditionalGeneration", which can\'t be planned yet. '
         "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-        "Qwen3ForCausalLM and GPT2LMHeadModel.",
+        "Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and GPT2LMHeadModel.",
     ),
     (
         {"hidden_size": 4},
         "model.architecture-unsupported",
         "x.json names no architectures. Name one. Supported are LlamaForCausalLM, "
-        "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM and GPT2LMHeadModel.",
+        "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and "
+        "GPT2LMHeadModel.",
     ),
     (
         {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 4, "vocab_size": None},
@@ -208,6 +213,35 @@ REFUSED = [
         'planned yet. Set "partial_rotary_factor" to 1.0 if that is close enough.',
     ),
     (
+        EXPERTS | {"num_experts_per_tok": 5},
+        "model.config-value",
+        "In x.json, num_experts_per_tok is 5, more than the 4 of num_experts. Write values in these ranges.",
+    ),
+    (
+        EXPERTS | {"decoder_sparse_step": 2},
+        "model.dense-layers-unsupported",
+        "x.json sets decoder_sparse_step to 2; only a model with experts in every layer can be planned yet. Set "
+        '"decoder_sparse_step" to 1 if that is close enough.',
+    ),
+    (
+        EXPERTS | {"mlp_only_layers": [0]},
+        "model.dense-layers-unsupported",
+        "x.json sets mlp_only_layers to a list; only a model with experts in every layer can be planned yet. Set "
+        '"mlp_only_layers" to [] if that is close enough.',
+    ),
+    (
+        EXPERTS | {"output_router_logits": True},
+        "model.router-loss-unsupported",
+        "x.json sets output_router_logits to true; only a loss without a part for the router can be planned yet. Set "
+        '"output_router_logits" to false if that is close enough.',
+    ),
+    (
+        EXPERTS | {"router_jitter_noise": 0.1},
+        "model.router-jitter-unsupported",
+        "x.json sets router_jitter_noise to 0.1; only routing without noise can be planned yet. Set "
+        '"router_jitter_noise" to 0.0 if that is close enough.',
+    ),
+    (
         TINY | {"quantization_config": {"bits": 4}},
         "model.quantization-unsupported",
         "x.json sets quantization_config to an object; only a model that is not quantized can be "
@@ -235,6 +269,17 @@ def test_a_broken_file_says_where() -> None:
     assert "at line 3, column 3" in str(caught.value)
 
 
+def mixture(draw: st.DrawFn, family: Family) -> dict[str, Any]:
+    """Draw how the experts of a family are; Mixtral has one width for both, and always normalizes."""
+    if not family.experts:
+        return {}
+    count = draw(st.integers(1, 6))
+    own = family.expert_size != "intermediate_size"
+    chosen = {"experts": count, "experts_per_token": draw(st.integers(1, count))}
+    return chosen | {"expert_size": draw(st.integers(1, 6)) if own else 3,
+                     "normalized_shares": draw(st.booleans()) if own else True}  # fmt: skip
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> DecoderConfig:
     small = st.integers(1, 6)
@@ -250,7 +295,7 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
         architecture=family.architecture,
         vocab_size=draw(small),
         hidden_size=draw(small),
-        intermediate_size=draw(small),
+        intermediate_size=3 if family.expert_size == "intermediate_size" else draw(small),
         num_hidden_layers=draw(small),
         num_attention_heads=groups * draw(small),
         num_key_value_heads=groups,
@@ -262,6 +307,7 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
         attention_bias=draw(st.booleans()) and family.qkv_bias is None,
         mlp_bias=draw(st.booleans()) and family.mlp_bias,
         tie_word_embeddings=draw(st.booleans()),
+        **mixture(draw, family),
         sliding_window=None if family.window == "never" else draw(st.none() | st.integers(1, longest - 1)),
     )
 

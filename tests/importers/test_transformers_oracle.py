@@ -34,6 +34,7 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 GPT2 = {"model_type": "gpt2", "vocab_size": 96, "n_positions": 64, "n_embd": 48, "n_layer": 3, "n_head": 6}
+MIXTRAL = {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5}
 VARIANTS: dict[str, dict[str, Any]] = {
     "llama": {"model_type": "llama"},
     "llama-biased": {"model_type": "llama", "attention_bias": True, "mlp_bias": True},
@@ -54,6 +55,25 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "qwen3": {"model_type": "qwen3", "head_dim": 16},
     "qwen3-biased": {"model_type": "qwen3", "head_dim": 4, "attention_bias": True},
+    "mixtral": MIXTRAL,
+    "mixtral-window": MIXTRAL | {"sliding_window": 16, "num_experts_per_tok": 1},
+    "qwen3-experts": {
+        "model_type": "qwen3_moe",
+        "head_dim": 16,
+        "num_experts": 6,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 20,
+    },
+    "qwen3-experts-window": {
+        "model_type": "qwen3_moe",
+        "head_dim": 8,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "norm_topk_prob": True,
+        "moe_intermediate_size": 20,
+        "use_sliding_window": True,
+        "sliding_window": 16,
+    },
     "gpt2": GPT2,
     "gpt2-untied": GPT2 | {"tie_word_embeddings": False, "activation_function": "gelu"},
     "gpt2-dropout": GPT2 | {"resid_pdrop": 0.25, "attn_pdrop": 0.5, "activation_function": "gelu_pytorch_tanh"},
@@ -67,9 +87,11 @@ def reference(values: dict[str, Any]) -> Any:
         return transformers.AutoModelForCausalLM.from_config(config)
 
 
-def joined(shape: tuple[Any, ...]) -> tuple[object, ...]:
-    """Return the shape of a fused weight there: the dim of its parts and the one after it in one."""
-    return (*shape[:-2], shape[-2] * shape[-1])
+def joined(name: str, shape: tuple[Any, ...]) -> tuple[object, ...]:
+    """Return the shape that a parameter has there: a fused weight has the dim of its parts and the next one in one."""
+    if "c_attn" in name:
+        return (*shape[:-2], shape[-2] * shape[-1])
+    return (shape[0], shape[1] * shape[2], shape[3]) if "gate_up_proj" in name else shape
 
 
 def parameters(graph: ModelGraph) -> dict[str, tuple[object, ...]]:
@@ -80,7 +102,7 @@ def parameters(graph: ModelGraph) -> dict[str, tuple[object, ...]]:
             layer = f"{repeat.name}.{index}."
             for p in repeat.block.parameters:
                 name = p.name.replace(f"{repeat.name}.*.", layer)
-                found[name] = joined(p.meta.shape) if "c_attn" in name else p.meta.shape
+                found[name] = joined(name, p.meta.shape)
     return found
 
 
@@ -118,7 +140,16 @@ def test_the_stored_content_means_the_same_to_transformers(variant: str) -> None
     model, again = reference(values), reference(content)
     shapes = [{n: tuple(p.shape) for n, p in m.named_parameters()} for m in (model, again)]
     assert shapes[0] == shapes[1]
-    for key in ("rope_parameters", "rms_norm_eps", *GPT2, *DROPOUTS, "activation_function", "layer_norm_epsilon"):
+    experts = ("num_experts", "num_experts_per_tok", "norm_topk_prob")
+    for key in (
+        "rope_parameters",
+        "rms_norm_eps",
+        *experts,
+        *GPT2,
+        *DROPOUTS,
+        "activation_function",
+        "layer_norm_epsilon",
+    ):
         assert getattr(again.config, key, None) == getattr(model.config, key, None)
     windows = [(c.sliding_window, getattr(c, "layer_types", None)) for c in (model.config, again.config)
                if hasattr(c, "sliding_window")]  # fmt: skip
@@ -126,7 +157,18 @@ def test_the_stored_content_means_the_same_to_transformers(variant: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["llama-3-8b", "llama-3.1-405b", "gpt2-xl", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-8b"]
+    "name",
+    [
+        "llama-3-8b",
+        "llama-3.1-405b",
+        "gpt2-xl",
+        "mixtral-8x7b",
+        "qwen3-235b-a22b",
+        "qwen3-30b-a3b",
+        "mistral-7b-v0.1",
+        "qwen2.5-7b",
+        "qwen3-8b",
+    ],
 )
 def test_large_models(name: str) -> None:
     values = json.loads(zoo_text(name))

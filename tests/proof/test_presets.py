@@ -42,7 +42,7 @@ def assert_proven(proof: Proof) -> None:
 
 # What ties and biases do is independent of each other, so not every product of both is quick.
 QUICK = {("llama", False), ("llama", True), ("llama-biased", False), ("llama-biased", True), ("qwen2", False),
-         ("qwen3-biased", True), ("mistral-window", False)}  # fmt: skip
+         ("qwen3-biased", True), ("mistral-window", False), ("mixtral", False)}  # fmt: skip
 VARIANTS = [
     pytest.param(model, tied, id=f"{model}{'-tied' * tied}", marks=() if (model, tied) in QUICK else pytest.mark.slow)
     for model in MODELS
