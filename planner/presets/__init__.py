@@ -87,6 +87,18 @@ SEQUENCE_PARALLEL = Preset(
     ),
 )
 
+# Lepikhin et al. 2020, GShard, section 3: with the batch over the same axis, tokens go there and back by all-to-all.
+# A factor follows all axes that arrive on it or none, so with the batch over a second axis its share has to be pinned.
+EXPERT_PARALLEL = Preset(
+    name="expert_parallel",
+    summary="each rank of the axis has its share of the experts; pin their batch to its other axes, if it has any",
+    axes=("axis",),
+    factors=(_shard("mlp.experts_gate_up", "e"), _shard("mlp.experts_down", "expert")),
+)
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {preset.name: preset for preset in (DATA_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)}
+    {
+        preset.name: preset
+        for preset in (DATA_PARALLEL, EXPERT_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)
+    }
 )

@@ -110,7 +110,8 @@ OPTIONS = [
     ),
     (
         "--mesh tp:4 --preset fsdp:tp", "plan.preset-unknown",
-        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero1, zero2, zero3.",
+        "There is no preset 'fsdp'. Use one of: data_parallel, expert_parallel, megatron, "
+        "sequence_parallel, zero1, zero2, zero3.",
     ),
     (
         "--mesh tp:4 --preset megatron:dp", "mesh.axis-unknown",

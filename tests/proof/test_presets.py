@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from planner.compose import train
+from planner.errors import PlannerError
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.properties.strategies import shard
@@ -59,6 +60,49 @@ def test_preset(prove_here: Callable[..., Proof], name: str, model: str, tied: b
     assert_proven(proof)
     layers = sum(repeat.count * len(repeat.block.parameters) for repeat in graph.root.repeats)
     assert len(proof.rows) == 1 + layers + len(graph.root.parameters)
+
+
+EXPERTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "ep4": ("ep:4", (("data_parallel", "ep"), ("expert_parallel", "ep"))),
+    "zero2-ep2": ("dp:2,ep:2", (("zero3", "dp"), ("data_parallel", "ep"), ("expert_parallel", "ep"))),
+    "ep2-tp2-sp": (
+        "ep:2,tp:2",
+        (("data_parallel", "ep"), ("expert_parallel", "ep"), ("megatron", "tp"), ("sequence_parallel", "tp")),
+    ),
+    "ep2-whole-batch": ("ep:2", (("expert_parallel", "ep"),)),
+}
+
+
+@pytest.mark.parametrize("model", ["mixtral", "qwen3-experts"])
+@pytest.mark.parametrize("name", EXPERTS)
+def test_experts(prove_here: Callable[..., Proof], name: str, model: str) -> None:
+    """Each rank has its experts alone, and with its share of the batch too, tokens change ranks twice a layer."""
+    mesh, presets = EXPERTS[name]
+    plan = tiny_plan(mesh, *presets, graph=tiny_graph(model))
+    if "dp" in mesh:
+        plan = plan.shard("mlp.experts_gate_up", {"b": ("dp",)})
+    training = train(plan)
+    stored = {p.parameter.name: p.storage for a in training.assignment.assemblies for p in a.parameters}
+    assert "ep" in stored["model.layers.*.mlp.experts.down_proj"].dims[0]
+    assert "ep" in stored["model.layers.*.mlp.experts.gate_up_proj"].dims[0]
+    moved = {
+        (fanout.value.rpartition("/")[2], step.kind)
+        for scope in training.scopes
+        for fanout in scope.fanouts
+        for done in (*fanout.forward, *fanout.backward)
+        for step in done.redistribution.steps
+    }
+    to_experts = {value for value, kind in moved if kind in {"all_to_all", "exchange"}}
+    assert {"dispatch", "experts_down"} <= to_experts or ("data_parallel", "ep") not in presets
+    if name in {"ep4", "zero2-ep2"}:
+        assert {("dispatch", "all_to_all"), ("experts_down", "all_to_all")} <= moved
+    assert_proven(prove_here(plan))
+
+
+def test_experts_of_a_model_without() -> None:
+    with pytest.raises(PlannerError) as caught:
+        train(tiny_plan("ep:4", ("expert_parallel", "ep")))
+    assert caught.value.code == "plan.target-unmatched"
 
 
 @pytest.mark.parametrize("dropped", [False, pytest.param(True, marks=pytest.mark.slow)])
