@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 from math import inf
 
 from ..compose import shrunk_graph, train
@@ -21,8 +21,8 @@ LARGEST_WORLD = 8
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     """Return the plan on at most `largest_world` ranks with the smallest sizes on which its decisions are legal.
 
-    Sizes at which every value is moved by the same collectives as in the plan are preferred to smaller ones. What the
-    plan cuts into unequal parts is one more than a multiple of the ranks, so that any axis does.
+    Sizes at which every value is moved by the same collectives as in the plan, and the same is cut into unequal parts,
+    are preferred to smaller ones.
 
     Raises
     ------
@@ -52,32 +52,45 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
 
 
 def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator[Plan]:
-    """Yield small plans: those that cut most unevenly first, then those that the ranks divide, then small ones."""
+    """Yield small plans: first what cuts like the plan, then what has heads that the ranks divide, small ones first."""
     ranks, microbatches = mesh.device_count, plan_microbatches(plan)
-    uneven = {size for size, _, _ in _uneven(large)}
-    # Two sizes of the plan may be equal, and only one of them cut unevenly.
-    named = [name for name, size in _named_sizes(plan).items() if size in uneven]
-    for odd in (set(chosen) for count in range(len(named), -1, -1) for chosen in combinations(named, count)):
+    for more in _remainders(plan, large, ranks):
         decisions = replace(
             plan.decisions,
             mesh=mesh,
             cluster=cluster_name(ranks, plan.cluster.device.name),
-            global_batch=(max(2, ranks) + ("batch" in odd)) * microbatches,
+            global_batch=(max(2, ranks) + more["batch"]) * microbatches,
             microbatches=microbatches,
-            seq=2 * max(2, ranks) + ("seq" in odd),
+            seq=2 * max(2, ranks) + more["seq"],
             precision="float64",
         )
         for kv_heads, group, head_dim in _sizes(plan, ranks):
             try:
                 graph = shrunk_graph(
                     plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
-                    hidden=kv_heads * group * head_dim + ("hidden" in odd), ffn=4 * ranks + ("ffn" in odd),
-                    vocab=8 * ranks + ("vocab" in odd),
+                    hidden=kv_heads * group * head_dim + more["hidden"], ffn=4 * ranks + more["ffn"],
+                    vocab=8 * ranks + more["vocab"],
                 )  # fmt: skip
             except ModelError:
                 # The heads of some families make up the whole width.
                 continue
             yield Plan(graph=graph, decisions=decisions)
+
+
+def _remainders(plan: Plan, large: TrainingGraph, ranks: int) -> Iterator[dict[str, int]]:
+    """Yield by how much each size is to exceed a multiple of the ranks.
+
+    With the remainders of the plan's own sizes, every set of axes that was not made smaller divides what it divides in
+    the plan. Smaller axes may divide more: then one more than a multiple is cut unevenly by any.
+    """
+    sizes = _named_sizes(plan)
+    uneven = {size for size, _, _ in _uneven(large)}
+    found = [
+        {name: size % ranks for name, size in sizes.items()},
+        {name: int(size in uneven) for name, size in sizes.items()},
+        dict.fromkeys(sizes, 0),
+    ]
+    yield from (each for i, each in enumerate(found) if each not in found[:i])
 
 
 def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:

@@ -19,13 +19,14 @@ from ..core.collective import Redistribution, Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..errors import LayoutError
+from .exchanges import refines
 from .frame import FEW, Frame, frame
 from .graph import Graph
 from .moves import Move, Rules
 from .options import DEFAULT_OPTIONS, SearchOptions
 from .pareto import pareto_front
 from .prices import SHIFT, Floor, Paid, Price, Prices, step
-from .route import Question, Route, Search, refines
+from .route import Question, Route, Search
 
 MOST_SUMMING = 256
 KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
@@ -136,8 +137,8 @@ class Planner:
             self._prices[key] = prices
         return Search(
             Question(
-                graph=graph, prices=prices, floor=self.floor,
-                source=graph.number(inner.source), target=graph.number(inner.target), shape=inner.shape,
+                graph=prices.graph, prices=prices, floor=self.floor,
+                source=prices.graph.number(inner.source), target=prices.graph.number(inner.target), shape=inner.shape,
                 # Where all divide, the parts of a dim are counted, so that all sizes share one table.
                 rooms=(count,) * len(inner.rooms) if inner.even else inner.rooms,
                 scale=volume * inner.rest // count ** len(inner.rooms) if inner.even else inner.rest,

@@ -75,7 +75,8 @@ class Prices:
         self, frame: Frame, graph: Graph, mesh: DeviceMesh, price: Price, table: dict[tuple[object, ...], Paid],
         first: str,
     ) -> None:  # fmt: skip
-        self._frame, self._graph, self._mesh, self._price, self._table = frame, graph, mesh, price, table
+        self.graph = graph
+        self._frame, self._mesh, self._price, self._table = frame, mesh, price, table
         self._first = first
         self._sizes = dict(frame.rules.sizes)
         self._edges: dict[int, list[Edge]] = {}
@@ -86,7 +87,7 @@ class Prices:
         found = self._elements.get(node)
         if found is None:
             found = self._frame.rest
-            for room, axes in zip(self._frame.rooms, self._graph.states[node][0], strict=True):
+            for room, axes in zip(self._frame.rooms, self.graph.states[node][0], strict=True):
                 for axis in axes:
                     room = -(-room // self._sizes[axis])
                 found *= room
@@ -99,7 +100,7 @@ class Prices:
         if found is None:
             here = self.elements(node)
             found = []
-            for move, after, named in self._graph.moves(node):
+            for move, after, named in self.graph.moves(node):
                 there = self.elements(after)
                 paid = self._paid(node, move, (named, here, there))
                 if paid is not None:
@@ -111,13 +112,13 @@ class Prices:
     def _paid(self, node: int, move: Move, key: tuple[object, ...]) -> Paid | None:
         """Return what a move costs; None for a permute between layouts that cut the tensor into other boxes."""
         if not self._frame.even:
-            state = self._graph.states[node]
+            state = self.graph.states[node]
             if move.kind == "permute" and not self._permutes(state, move.state):
                 return None
             return self._ask(state, move)
         paid = self._table.get(key)
         if paid is None:
-            paid = self._table[key] = self._ask(self._graph.states[node], move)
+            paid = self._table[key] = self._ask(self.graph.states[node], move)
         return paid
 
     def _permutes(self, state: State, after: State) -> bool:
@@ -126,13 +127,13 @@ class Prices:
 
     def exchange(self, node: int, goal: int, axes: Axes) -> Edge:
         """Return the direct exchange between two layouts within groups over some axes."""
-        move = Move("exchange", axes, -1, -1, self._graph.states[goal])
-        paid = self._ask(self._graph.states[node], move)
+        move = Move("exchange", axes, -1, -1, self.graph.states[goal])
+        paid = self._ask(self.graph.states[node], move)
         return Edge(self.total(paid), goal, self.elements(goal), move, paid)
 
     def exchange_axes(self, node: int, goal: int) -> tuple[Axes, Axes]:
         """Return the axes over which an exchange may run: all that move, and those of them that shard the layout."""
-        before, after = self._graph.states[node], self._graph.states[goal]
+        before, after = self.graph.states[node], self.graph.states[goal]
         if not self._frame.even:
             layouts = self._frame.layout(before), self._frame.layout(after)
             arguments = (*layouts, self._frame.shape, self._mesh)

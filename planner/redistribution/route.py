@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import permutations
 from math import inf, prod
 
 import numpy as np
 
 from ..core.mesh import Axes
 from .bound import summing_elements
+from .exchanges import is_named, refines, unpadded
 from .graph import Graph
-from .moves import Dims, Move, State
+from .moves import Move, State
 from .prices import SECOND, SHIFT, Edge, Floor, Prices, cost_of
 
 Spot = tuple[int, int]
@@ -215,7 +215,7 @@ class Search:
         goal, wanted, wanted_reduce = self.goal
         if partial and (not set(partial) <= set(wanted) or reduce != wanted_reduce):
             return []
-        goals = _unpadded(goal, tuple(axis for axis in wanted if axis not in partial))
+        goals = unpadded(goal, tuple(axis for axis in wanted if axis not in partial))
         even, sizes = self.question.even, self.question.sizes
         found: list[tuple[int, Axes]] = []
         for after in goals:
@@ -274,39 +274,9 @@ class Search:
         return received << SHIFT
 
 
-def _unpadded(goal: Dims, missing: Axes) -> list[Dims]:
-    """Return the goal, and the goal with missing axes on the minor side of dims, from where pads lead to it."""
-    goals = {goal: None}
-    for order in permutations(missing):
-        found = [goal]
-        for axis in order:
-            found += [(*dims[:at], (*dims[at], axis), *dims[at + 1 :]) for dims in found for at in range(len(dims))]
-        goals |= dict.fromkeys(found)
-    return list(goals)
-
-
 def _moves(came: dict[Spot, tuple[Spot, Move]], start: Spot, end: Spot) -> tuple[Move, ...]:
     path: list[Move] = []
     while end != start:
         end, move = came[end]
         path.append(move)
     return tuple(reversed(path))
-
-
-def is_named(sizes: dict[str, int], dims: Dims, goal: Dims) -> bool:
-    """Return whether one all-gather, one all-to-all or a permute moves as much from `dims` to `goal` as an exchange.
-
-    They do where all parts are equal; where not, an exchange can do with fewer messages.
-    """
-    other = [(a, b) for a, b in zip(dims, goal, strict=True) if a != b]
-    taken = [a[len(b) :] for a, b in other if a[: len(b)] == b]
-    given = [b[len(a) :] for a, b in other if b[: len(a)] == a]
-    if len(taken) + len(given) == len(other):
-        return not given or {a for axes in taken for a in axes} == {a for axes in given for a in axes}
-    before, after = ([prod(sizes[a] for a in axes) for axes in side] for side in (dims, goal))
-    return before == after
-
-
-def refines(dims: Dims, goal: Dims) -> bool:
-    """Return whether slices alone lead from `dims` to `goal`."""
-    return all(b[: len(a)] == a for a, b in zip(dims, goal, strict=True))

@@ -22,7 +22,12 @@ from .chromium import FLAGS, find_chromium
 from .designer import TINY, Designer, Rest
 
 ALL, SHOWN = ROOT / "build" / "shots", ROOT / "docs" / "screenshots"
-DOCUMENTED = {"designer-light-1440": "designer", "designer-dark-1440": "designer-dark", "start-light-1440": "start"}
+DOCUMENTED = {
+    "designer-light-1440": "designer",
+    "designer-dark-1440": "designer-dark",
+    "start-light-1440": "start",
+    "partial-sum-light-1440": "redistribution",
+}
 HEIGHTS = {1440: 900, 1024: 768}
 LARGE = {
     "model": "llama-3-70b", "name": "Llama-3 70B, ZeRO-3 × tensor", "cluster": "8x8-h100-sxm", "global_batch": 64,
@@ -179,6 +184,19 @@ class Studio:
         self._way(mesh="a:3,b:8", shape="24x24", **{"from": "[a, b]", "to": "[c, d]", "to-mesh": "c:8,d:3"})
         self.page.get_by_role("button", name="Step forward").click()
 
+    def several(self) -> None:
+        designer = self.designer()
+        designer.pick("q_proj")
+        for label in ("k_proj", "o_proj"):
+            row = self.page.get_by_test_id(f"op:{designer.node(label)['id']}")
+            row.click(modifiers=["Control"])
+        expect(self.page.get_by_test_id("shared:k:tp")).to_be_visible()
+
+    def other_ways(self) -> None:
+        fields = {"from": "[dp, tp]", "to": "[tp, dp]", "exchange": "no", "front": "yes"}
+        self._way(mesh="dp:2,tp:4", shape="4096x4096", **fields)
+        self.page.get_by_role("button", name="Step forward").click()
+
     def missing(self) -> None:
         self.page.goto("/plans/gone")
         expect(self.page.get_by_role("alert")).to_be_visible()
@@ -209,6 +227,8 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "reshaped": Studio.reshaped,
     "other-mesh": Studio.other_mesh,
     "wrong-layout": Studio.wrong_layout,
+    "other-ways": Studio.other_ways,
+    "several": Studio.several,
     "step-through": Studio.step_through,
     "slices": Studio.slices,
     "missing": Studio.missing,

@@ -46,6 +46,9 @@ def test_axe_finds_nothing_serious(new_context: NewContext, rest: Rest, theme: s
     designer.pick("q_proj")
     expect(designer.chip("k", "tp")).to_be_visible()
     found += faults_of(page, "an operator selected")
+    page.get_by_test_id(f"op:{designer.node('o_proj')['id']}").click(modifiers=["Control"])
+    expect(page.get_by_test_id("shared:k:tp")).to_be_visible()
+    found += faults_of(page, "several operators selected")
     for tab in TABS:
         panel = designer.tab(tab)
         expect(panel.get_by_role("status", name="Loading")).to_have_count(0)

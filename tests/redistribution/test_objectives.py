@@ -1,5 +1,6 @@
 """What each objective and option asks for is what comes out, against trying everything."""
 
+import random
 from math import inf
 
 import pytest
@@ -9,7 +10,7 @@ from planner.core.collective import Redistribution, Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.errors import PlannerError
-from planner.redistribution import OBJECTIVES, Planner, SearchOptions, bound
+from planner.redistribution import OBJECTIVES, Planner, SearchOptions, bound, path
 from tests.redistribution import prices
 from tests.redistribution.exhaustive import all_layouts, cheapest, graph
 
@@ -133,6 +134,21 @@ def test_among_many_axes_the_search_ends_and_says_how_good_it_is(partial: tuple[
     assert asked < 2000
     assert moved.peak_elements <= 1024**3 / 16 * 2
     assert sum(map(plain, moved.steps)) < inf
+
+
+@pytest.mark.parametrize("kept", [1, 64])
+def test_what_is_kept_between_pairs_changes_nothing(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One planner for all pairs and shapes plans as a new one for each, also when it forgets its graphs."""
+    monkeypatch.setattr(path, "KEPT_GRAPHS", kept)
+    mesh = DeviceMesh.of({"a": 2, "b": 2, "c": 2})
+    price = prices.nodes(mesh)
+    layouts = [layout for layout in all_layouts(mesh, (8, 8, 8)) if not layout.partial]
+    planner, rng = Planner(mesh, price), random.Random(3)
+    for _ in range(10):
+        source, target = rng.sample(layouts, 2)
+        for shape in ((8, 16, 32), (32, 8, 16)):
+            shared, fresh = (p.plan(source, target, shape) for p in (planner, Planner(mesh, price)))
+            assert sum(map(price, shared.steps)) == pytest.approx(sum(map(price, fresh.steps))), str(shared)
 
 
 def test_an_unknown_objective() -> None:

@@ -186,6 +186,8 @@ const TITLES: Record<string, string> = {
   data_parallel: "Data parallel",
   megatron: "Megatron tensor parallel",
   sequence_parallel: "Sequence parallel",
+  zero1: "ZeRO-1",
+  zero2: "ZeRO-2",
   zero3: "ZeRO-3",
 };
 
