@@ -242,7 +242,8 @@ class Plan:
             return tuple(name for axis in axes for name in given[axis])
 
         factors = list(self.decisions.factors)
-        for template in preset.factors:
+        # With none of the targets in the model, all are kept, and said to name nothing.
+        for template in self._named(preset.factors) or preset.factors:
             before = next(
                 (d.axes for d in reversed(factors) if (d.target, d.factor) == (template.target, template.factor)), ()
             )
@@ -250,6 +251,12 @@ class Plan:
             factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
         parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
         return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+
+    def _named(self, factors: tuple[FactorDecision, ...]) -> tuple[FactorDecision, ...]:
+        """Return the decisions that name a node of the model."""
+        blocks = [self.graph.root, *(repeat.block for repeat in self.graph.root.repeats)]
+        names = [node.name for block in blocks for node in block.nodes]
+        return tuple(f for f in factors if any(span(f.target, name) is not None for name in names))
 
     def _resolve(self, axes: str | Iterable[str]) -> Axes:
         """Return mesh axes for what the caller names; an axis that was split stands for its parts."""

@@ -33,13 +33,32 @@ MODELS: dict[str, dict[str, Any]] = {
     "qwen3": {"model_type": "qwen3"},
     "qwen3-biased": {"model_type": "qwen3", "attention_bias": True},
     "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mixtral": {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5},
+    "qwen3-experts": {
+        "model_type": "qwen3_moe",
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+    },
+    "mistral-window": {"model_type": "mistral", "sliding_window": 3},
 }
-"""Architectures with their differences: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3)."""
+"""Architectures: biases of q, k, v (Qwen2) or everywhere (Llama), norms of heads (Qwen3), windows of keys (Mistral)."""
+
+GPT2: dict[str, Any] = {
+    "model_type": "gpt2", "vocab_size": 32, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 8, "n_inner": 48,
+    "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0,
+}  # fmt: skip
 
 
 def tiny_config(name: str = "llama", *, tied: bool = False, **sizes: object) -> dict[str, Any]:
     """Return the `config.json` of a tiny decoder."""
     return SIZES | MODELS[name] | {"tie_word_embeddings": tied} | sizes
+
+
+@cache
+def tiny_gpt2(**changes: object) -> ModelGraph:
+    """Return the graph of a tiny GPT-2."""
+    return load_model(json.dumps(GPT2 | changes))
 
 
 @cache

@@ -30,7 +30,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
         for definition in (
             ImporterDef(
                 name="hf_config",
-                summary="config.json of a Llama, Mistral, Qwen2 or dense Qwen3 model",
+                summary="config.json of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model",
                 load=load_hf_config,
             ),
         )

@@ -20,6 +20,17 @@ LARGEST = {
     "head_dim": 1 << 16,
     "max_position_embeddings": 1 << 40,
     "original_max_position_embeddings": 1 << 40,
+    "sliding_window": 1 << 40,
+    "max_window_layers": 10_000,
+    "moe_intermediate_size": 1 << 22,
+    "num_experts": 1 << 16,
+    "num_local_experts": 1 << 16,
+    "num_experts_per_tok": 1 << 16,
+    "n_positions": 1 << 40,
+    "n_embd": 1 << 20,
+    "n_layer": 10_000,
+    "n_head": 1 << 16,
+    "n_inner": 1 << 22,
 }
 
 
@@ -48,6 +59,11 @@ class Fields:
         if type(value) is int and 1 <= value <= LARGEST[key]:
             return value
         return self._wrong(key, value, default, f"an integer from 1 to {LARGEST[key]:,}")
+
+    def index(self, key: str, default: int) -> int:
+        """Return an integer from 0 to the key's entry in `LARGEST`."""
+        value = self.values.get(key)
+        return 0 if type(value) is int and value == 0 else self.integer(key, default)
 
     def number(self, key: str, default: float, least: float, most: float) -> float:
         """Return a finite number from `least` to `most`."""

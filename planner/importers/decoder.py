@@ -64,7 +64,7 @@ def _layer(config: DecoderConfig, carried: TensorMeta, table: TensorMeta) -> Blo
     attended = _attention(build, normed, cos, sin, config)
     (middle,) = build.node(f"{LAYER}/residual_attention", "add", hidden, attended)
     normed = _norm(build, f"{LAYER}.post_attention_layernorm", middle, config.hidden_size, config)
-    fed = _mlp(build, normed, config)
+    fed = _experts(build, normed, config) if config.experts else _mlp(build, normed, config)
     (out,) = build.node(f"{LAYER}/residual_mlp", "add", middle, fed)
     return build.block(out)
 
@@ -87,7 +87,13 @@ def _attention(build: BlockBuilder, x: str, cos: str, sin: str, config: DecoderC
         if part != "v":
             (y,) = build.node(f"{path}/rotary_{part}", "rotary", y, cos, sin)
         heads[part] = y
-    (y,) = build.node(f"{path}/attention", "attention", heads["q"], heads["k"], heads["v"])
+    window = config.sliding_window
+    (y,) = build.node(
+        f"{path}/attention",
+        "attention" if window is None else "window_attention",
+        *heads.values(),
+        attributes={} if window is None else {"window": window},
+    )
     (y,) = build.node(
         f"{path}/merge_heads",
         "merge_heads",
@@ -104,6 +110,30 @@ def _mlp(build: BlockBuilder, x: str, config: DecoderConfig) -> str:
     )
     (y,) = build.node(f"{path}/swiglu", "swiglu", gate, up)
     return _linear(build, f"{path}.down_proj", y, config.hidden_size, config.mlp_bias)
+
+
+def _experts(build: BlockBuilder, x: str, config: DecoderConfig) -> str:
+    """Send tokens to their experts, each of which is a SwiGLU.
+
+    The fused weight of gate and up has a dim for these two, as the one of GPT-2 has for queries, keys and values.
+    """
+    path, count, width = f"{LAYER}.mlp", config.experts, config.expert_size
+    hidden = config.hidden_size
+    logits = _linear(build, f"{path}.gate", x, count, False)
+    (shares,) = build.node(f"{path}/shares", "softmax", logits)
+    routing = {"count": config.experts_per_token, "normalized": config.normalized_shares}
+    (weights,) = build.node(f"{path}/route", "route", shares, attributes=routing)
+    (y,) = build.node(f"{path}/dispatch", "dispatch", weights, x)
+    weight = build.parameter(f"{path}.experts.gate_up_proj", (count, 2, width, hidden))
+    (y,) = build.node(f"{path}/experts_gate_up", "einsum", y, weight, attributes={"equation": "ebsk,epnk->ebspn"})
+    gate, up = (
+        build.node(f"{path}/pick_{part}", "select", y, attributes={"dim": 3, "index": index})[0]
+        for index, part in enumerate(("gate", "up"))
+    )
+    (y,) = build.node(f"{path}/swiglu", "swiglu", gate, up)
+    weight = build.parameter(f"{path}.experts.down_proj", (count, hidden, width))
+    (y,) = build.node(f"{path}/experts_down", "expert_linear", y, weight)
+    return build.node(f"{path}/collect", "collect", weights, y)[0]
 
 
 def _linear(build: BlockBuilder, path: str, x: str, size: int, bias: bool) -> str:
@@ -138,6 +168,12 @@ def _modules(config: DecoderConfig) -> tuple[Module, ...]:
     projections = [(f"{LAYER}.self_attn.{part}_proj", "Linear") for part in "qkvo"]
     if config.family.qk_norm:
         projections += [(f"{LAYER}.self_attn.{part}_norm", norm) for part in "qk"]
+    if config.experts:
+        fed = [("", "SparseMoeBlock"), (".gate", "TopKRouter"), (".experts", "Experts")]
+        feed_forward = [(f"{LAYER}.mlp{path}", f"{prefix}{name}") for path, name in fed]
+    else:
+        feed_forward = [(f"{LAYER}.mlp", f"{prefix}MLP")]
+        feed_forward += [(f"{LAYER}.mlp.{part}_proj", "Linear") for part in ("gate", "up", "down")]
     rows = [
         ("", config.architecture),
         ("model", f"{prefix}Model"),
@@ -146,8 +182,7 @@ def _modules(config: DecoderConfig) -> tuple[Module, ...]:
         (LAYER, f"{prefix}DecoderLayer"),
         (f"{LAYER}.self_attn", f"{prefix}Attention"),
         *projections,
-        (f"{LAYER}.mlp", f"{prefix}MLP"),
-        *((f"{LAYER}.mlp.{part}_proj", "Linear") for part in ("gate", "up", "down")),
+        *feed_forward,
         (f"{LAYER}.input_layernorm", norm),
         (f"{LAYER}.post_attention_layernorm", norm),
         ("model.norm", norm),

@@ -26,6 +26,12 @@ class DecoderConfig:
     ----------
     attention_bias, mlp_bias
         As the config says; False where the architecture doesn't know them.
+    sliding_window
+        How many of the last keys each query attends to, in every layer; None for all of them.
+    experts, experts_per_token, expert_size
+        How many experts a layer has, how many of them a token goes to, and how wide each is; 0 without experts.
+    normalized_shares
+        Whether the shares of a token's experts add up to one.
     """
 
     architecture: str
@@ -43,6 +49,11 @@ class DecoderConfig:
     attention_bias: bool = False
     mlp_bias: bool = False
     tie_word_embeddings: bool = False
+    sliding_window: int | None = None
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_size: int = 0
+    normalized_shares: bool = True
 
     @property
     def family(self) -> Family:
@@ -100,5 +111,15 @@ def config_text(config: DecoderConfig) -> str:
         fields["mlp_bias"] = config.mlp_bias
     if family.window != "never":
         # Written out, since Mistral takes a missing window for 4096.
-        fields["sliding_window"] = None
+        fields["sliding_window"] = config.sliding_window
+    if family.window.startswith("flag") and config.sliding_window is not None:
+        fields["use_sliding_window"] = True
+        # Layers before this one attend to all keys.
+        fields["max_window_layers"] = 0
+    if family.experts:
+        fields[family.experts] = config.experts
+        fields[family.expert_size] = config.expert_size
+        fields["num_experts_per_tok"] = config.experts_per_token
+    if family.experts == "num_experts":
+        fields["norm_topk_prob"] = config.normalized_shares
     return canonical(fields)

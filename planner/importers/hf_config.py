@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 from ..core.json_text import JsonBounds, parse
 from ..errors import ModelError
+from . import gpt2_config
 from .config_fields import Fields, listed, shown
 from .decoder_config import DecoderConfig, RopeScaling
 from .family import FAMILIES, Family
+from .gpt2_config import Gpt2Config, read_gpt2
 
 MAX_BYTES = 1 << 20
 BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=MAX_BYTES, max_depth=32)
@@ -27,7 +29,7 @@ _REQUIRED = (
 )
 
 
-def read_config(text: str, name: str) -> DecoderConfig:
+def read_config(text: str, name: str) -> DecoderConfig | Gpt2Config:
     """Return the checked config that `text` holds.
 
     Parameters
@@ -52,6 +54,11 @@ def read_config(text: str, name: str) -> DecoderConfig:
             "Give a Hugging Face config.json.",
         )
     family = _family(values, name)
+    if family is None:
+        return read_gpt2(values, name)
+    if family.experts == "num_experts" and values.get("num_experts") is None:
+        # What transformers 5 writes.
+        values = values | {"num_experts": values.get("num_local_experts")}
     missing = [key for key in (*_REQUIRED, *family.required) if values.get(key) is None]
     if missing:
         raise ModelError(
@@ -61,18 +68,19 @@ def read_config(text: str, name: str) -> DecoderConfig:
         )
     config = _config(values, family, name)
     _refuse_unsupported(values, name)
-    _refuse_window(values, config, name)
     return config
 
 
-def _family(values: Mapping[str, object], name: str) -> Family:
-    """Take the architecture from `architectures`, or from `model_type` if saved without a model."""
+def _family(values: Mapping[str, object], name: str) -> Family | None:
+    """Take the architecture from `architectures`, or from `model_type` if saved without a model; None for GPT-2."""
     named = values.get("architectures") or values.get("model_type")
     first = named[0] if isinstance(named, list) and named else named
     for family in FAMILIES.values():
         if first in (family.architecture, family.model_type):
             return family
-    supported = f"Supported are {listed(list(FAMILIES))}."
+    if first in (gpt2_config.ARCHITECTURE, gpt2_config.MODEL_TYPE):
+        return None
+    supported = f"Supported are {listed([*FAMILIES, gpt2_config.ARCHITECTURE])}."
     if first is None:
         raise ModelError(
             "model.architecture-unsupported",
@@ -91,7 +99,7 @@ def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderC
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
     groups = fields.integer("num_key_value_heads", heads)
     head_dim = fields.integer("head_dim", max(1, hidden // heads))
-    theta, scaling = _rope(fields, name)
+    theta, scaling = _rope(fields, family, name)
     config = DecoderConfig(
         architecture=family.architecture,
         vocab_size=fields.integer("vocab_size"),
@@ -108,7 +116,17 @@ def _config(values: Mapping[str, object], family: Family, name: str) -> DecoderC
         attention_bias=family.qkv_bias is None and fields.flag("attention_bias"),
         mlp_bias=family.mlp_bias and fields.flag("mlp_bias"),
         tie_word_embeddings=fields.flag("tie_word_embeddings"),
+        sliding_window=_window(values, fields, family, name),
+        experts=fields.integer(family.experts) if family.experts else 0,
+        experts_per_token=fields.integer("num_experts_per_tok") if family.experts else 0,
+        expert_size=fields.integer(family.expert_size) if family.experts else 0,
+        # Qwen3's default, and what Mixtral always does.
+        normalized_shares=fields.flag("norm_topk_prob") if family.experts == "num_experts" else True,
     )
+    if config.experts_per_token > config.experts:
+        fields.problems.append(
+            f"num_experts_per_tok is {config.experts_per_token}, more than the {config.experts} of {family.experts}"
+        )
     if fields.problems:
         raise ModelError(
             "model.config-value",
@@ -136,7 +154,7 @@ def _check_heads(values: Mapping[str, object], config: DecoderConfig, name: str)
         )
 
 
-def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
+def _rope(fields: Fields, family: Family, name: str) -> tuple[float, RopeScaling | None]:
     """Read `rope_theta` and `rope_scaling`, or `rope_parameters`: both, since transformers 5."""
     key = "rope_parameters" if fields.values.get("rope_parameters") is not None else "rope_scaling"
     rope = fields.values.get(key)
@@ -146,7 +164,7 @@ def _rope(fields: Fields, name: str) -> tuple[float, RopeScaling | None]:
         fields.problems.append(f"{key} is {shown(rope)}, not an object")
         return 1.0, None
     inner = Fields(rope, f"{key}.")
-    outer_theta = fields.number("rope_theta", 10_000.0, 1.0, 1e12)
+    outer_theta = fields.number("rope_theta", family.missing_theta, 1.0, 1e12)
     theta = inner.number("rope_theta", outer_theta, 1.0, 1e12)
     kind = rope.get("rope_type") or rope.get("type") or "default"
     scaling = None
@@ -179,6 +197,10 @@ def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
         ("hidden_act", "activation", ("silu", "swish"), "silu, as in SwiGLU,", '"silu"'),
         ("attention_dropout", "dropout", (0,), "attention without dropout", "0.0"),
         ("partial_rotary_factor", "partial-rotary", (1,), "rotary positions on whole heads", "1.0"),
+        ("decoder_sparse_step", "dense-layers", (1,), "a model with experts in every layer", "1"),
+        ("mlp_only_layers", "dense-layers", ([],), "a model with experts in every layer", "[]"),
+        ("output_router_logits", "router-loss", (False,), "a loss without a part for the router", "false"),
+        ("router_jitter_noise", "router-jitter", (0,), "routing without noise", "0.0"),
         ("quantization_config", "quantization", (), "a model that is not quantized", "null"),
     ):
         value = values.get(key, within.get(key))
@@ -190,21 +212,41 @@ def _refuse_unsupported(values: Mapping[str, object], name: str) -> None:
             )
 
 
-def _refuse_window(values: Mapping[str, object], config: DecoderConfig, name: str) -> None:
-    """Refuse attention over a sliding window, unless the longest sequence fits in it."""
-    use = config.family.window
-    if use == "never" or (use == "flag" and values.get("use_sliding_window") is not True):
-        return
-    # A missing key means 4096 to transformers; null means no window.
-    window = values.get("sliding_window", 4096)
-    longest = config.max_position_embeddings
-    if window is None or (type(window) is int and window >= longest):
-        return
-    remedy = '"sliding_window" to null' if use == "always" else '"use_sliding_window" to false'
-    given = "" if "sliding_window" in values else ", the default where config.json does not give it"
+def _window(values: Mapping[str, object], fields: Fields, family: Family, name: str) -> int | None:
+    """Return the sliding window of every layer, or None where attention reaches as far as the longest sequence."""
+    if family.window == "never" or (family.window.startswith("flag") and values.get("use_sliding_window") is not True):
+        return None
+    # Null means no window; a missing key is not the same everywhere.
+    if values.get("sliding_window", family.missing_window) is None:
+        return None
+    window = fields.integer("sliding_window", 4096)
+    if window >= fields.integer("max_position_embeddings", family.max_positions):
+        return None
+    kinds = _layer_kinds(values, fields, family)
+    if kinds == {"full_attention"}:
+        return None
+    if kinds == {"sliding_attention"}:
+        return window
+    remedy = '"use_sliding_window" to false' if family.window == "flag" else '"sliding_window" to null'
     raise ModelError(
         "model.sliding-window-unsupported",
-        f"{name} attends over a sliding window (sliding_window {shown(window)}{given}, for "
-        f"sequences up to {longest}), which can't be planned yet.",
+        f"{name} attends over a sliding window of {window} in some layers and to all keys in others, which can't be "
+        "planned yet: the layers of a model are one repeated block.",
         f"Set {remedy} to plan full causal attention, which computes the same while seq is at most the window.",
     )
+
+
+def _layer_kinds(values: Mapping[str, object], fields: Fields, family: Family) -> set[str]:
+    """Return what kinds of attention the layers have."""
+    if family.window != "flag":
+        return {"sliding_attention"}
+    layers = values.get("layer_types")
+    if layers is None:
+        # A missing key means 28 to transformers.
+        full, count = fields.index("max_window_layers", 28), fields.integer("num_hidden_layers")
+        return {"sliding_attention" if layer >= full else "full_attention" for layer in (0, count - 1)}
+    known = ("full_attention", "sliding_attention")
+    if not isinstance(layers, list) or not layers or any(kind not in known for kind in layers):
+        fields.problems.append(f"layer_types is {shown(layers)}, not a list of {' and '.join(known)}")
+        return {known[0]}
+    return set(layers)

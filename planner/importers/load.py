@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..core.graph import ModelGraph
 from ..errors import ModelError
-from .decoder import build_decoder
+from .build import build_graph
 from .hf_config import MAX_BYTES, read_config
 from .zoo_models import zoo_text
 
@@ -22,7 +22,7 @@ def load_hf_config(text: str, name: str) -> ModelGraph:
     name
         Name of the graph, and of the file in messages.
     """
-    return build_decoder(read_config(text, name), name)
+    return build_graph(read_config(text, name), name)
 
 
 def load_zoo(name: str) -> ModelGraph:
@@ -110,4 +110,4 @@ def _load_file(path: Path) -> ModelGraph:
         ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return build_decoder(read_config(text, repr(str(file))), name or file.stem)
+    return build_graph(read_config(text, repr(str(file))), name or file.stem)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..core.graph import ModelGraph
-from .decoder import build_decoder
-from .decoder_config import config_text
+from .build import build_graph, text_of
+from .decoder_config import DecoderConfig
+from .gpt2_config import Gpt2Config
 from .hf_config import read_config
 
 
@@ -36,15 +37,27 @@ def shrunk(
         When the sizes do not fit, as for a config.
     """
     config = read_config(graph.source.content, graph.name)
-    small = replace(
-        config,
-        num_hidden_layers=layers,
-        num_key_value_heads=kv_heads,
-        num_attention_heads=kv_heads * group,
-        head_dim=head_dim,
-        hidden_size=kv_heads * group * head_dim if hidden is None else hidden,
-        intermediate_size=ffn,
-        vocab_size=vocab,
-    )
+    heads = kv_heads * group
+    width = heads * head_dim if hidden is None else hidden
+    if isinstance(config, Gpt2Config):
+        small: DecoderConfig | Gpt2Config = replace(
+            config, n_layer=layers, n_head=heads, n_embd=width, n_inner=ffn, vocab_size=vocab
+        )
+    else:
+        small = replace(
+            config,
+            num_hidden_layers=layers,
+            num_key_value_heads=kv_heads,
+            num_attention_heads=heads,
+            head_dim=head_dim,
+            hidden_size=width,
+            intermediate_size=ffn,
+            vocab_size=vocab,
+            experts=min(config.experts, 8),
+            experts_per_token=min(config.experts_per_token, 2),
+            expert_size=ffn if config.experts else 0,
+            # Narrower than any sequence of a proof, so that the window matters there as it does in the model.
+            sliding_window=None if config.sliding_window is None else min(config.sliding_window, 3),
+        )
     # Through the text, so that sizes are checked where those of every config are.
-    return build_decoder(read_config(config_text(small), graph.name), graph.name)
+    return build_graph(read_config(text_of(small), graph.name), graph.name)

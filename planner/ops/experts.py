@@ -5,6 +5,9 @@ tokens to their slots, `expert_linear` (`matmul`) is each expert's own matrix, a
 made of a token. With the batch sharded before and the experts sharded inside, the values go from one to the other by
 all-to-all: that is how expert parallelism comes about.
 
+With a `capacity` an expert has so many slots a sequence, and drops what comes later. Without one it has a slot for
+every token and drops nothing; the work of the experts, and the room, are then those of all slots, filled or not.
+
 Source: Lepikhin et al. 2020, GShard, algorithm 1: groups (here the sequences), capacity, and places by order of token.
 """
 
@@ -20,14 +23,12 @@ from .definition import Attributes, Local, OpDef, Shape, shapes_of
 _PLACES = "an expert's slots are filled by all tokens of a sequence in order"
 
 
-def _capacity(attributes: Attributes) -> int:
-    capacity = attributes["capacity"]
-    assert isinstance(capacity, int)
-    return capacity
-
-
 def _route_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
-    return (TensorMeta((*operands[0].shape, _capacity(attributes)), operands[0].dtype),)
+    shape = operands[0].shape
+    capacity = attributes.get("capacity", shape[1])
+    # A token is at most once in an expert's queue, so as many slots as tokens drop none.
+    assert not isinstance(capacity, float | str | tuple)
+    return (TensorMeta((*shape, capacity), operands[0].dtype),)
 
 
 def _route_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
@@ -38,8 +39,9 @@ def _route_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...
 
 
 def _route_torch(local: Local) -> str:
-    options = ", ".join(f"{name}={local.attribute(name)!r}" for name in ("count", "capacity", "normalized"))
-    return f"ops.route({local.arguments[0]}, {options})"
+    count, normalized = (local.attribute(name) for name in ("count", "normalized"))
+    capacity = local.results[0][-1]
+    return f"ops.route({local.arguments[0]}, count={count}, capacity={capacity}, normalized={normalized})"
 
 
 def _dispatch_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:

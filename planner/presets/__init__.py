@@ -1,7 +1,8 @@
 """Facts: the well-known ways to parallelise, as data. The table `PRESETS` has one entry each.
 
 A preset adds its axes to what a plan already has on the same factor, so presets multiply: data parallel over `dp`, then
-Megatron over `tp`, is the product of both.
+Megatron over `tp`, is the product of both. Its targets are those of several families; a plan takes those that its model
+has.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def _shard(target: str, factor: str, axis: str = "axis") -> FactorDecision:
     return FactorDecision(target=target, factor=factor, axes=(axis,))
 
 
-_BATCH = (_shard("embed_tokens", "batch"),)
+_BATCH = (_shard("embed_tokens", "batch"), _shard("wte", "batch"))
 
 DATA_PARALLEL = Preset(
     name="data_parallel",
@@ -60,7 +61,14 @@ MEGATRON = Preset(
         _shard("self_attn.o_proj", "k"),
         _shard("mlp.gate_proj|up_proj", "n"),
         _shard("mlp.down_proj", "k"),
+        _shard("mlp.experts_gate_up", "n"),
+        _shard("mlp.experts_down", "k"),
         _shard("lm_head", "n"),
+        _shard("wte", "vocab"),
+        _shard("attn.c_attn", "n", "axis.major"),
+        _shard("attn.c_proj", "k"),
+        _shard("mlp.c_fc", "n"),
+        _shard("mlp.c_proj", "k"),
     ),
     align=(("axis", "g"),),
 )
@@ -73,9 +81,24 @@ SEQUENCE_PARALLEL = Preset(
         _shard("input_layernorm|post_attention_layernorm", "seq"),
         _shard("residual_attention|residual_mlp", "seq"),
         _shard("model.norm", "seq"),
+        _shard("ln_1|ln_2|ln_f", "seq"),
+        # So that the partial sums of the product before are scattered at once.
+        _shard("c_proj_bias|add_positions", "seq"),
     ),
 )
 
+# Lepikhin et al. 2020, GShard, section 3: with the batch over the same axis, tokens go there and back by all-to-all.
+# A factor follows all axes that arrive on it or none, so with the batch over a second axis its share has to be pinned.
+EXPERT_PARALLEL = Preset(
+    name="expert_parallel",
+    summary="each rank of the axis has its share of the experts; pin their batch to its other axes, if it has any",
+    axes=("axis",),
+    factors=(_shard("mlp.experts_gate_up", "e"), _shard("mlp.experts_down", "expert")),
+)
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {preset.name: preset for preset in (DATA_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)}
+    {
+        preset.name: preset
+        for preset in (DATA_PARALLEL, EXPERT_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)
+    }
 )

@@ -11,7 +11,7 @@ from ..compose import shrunk_graph, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
 from ..core.symbol import evaluate
-from ..errors import PlannerError, ProofError
+from ..errors import ModelError, PlannerError, ProofError
 from ..hardware import cluster_name
 from ..plan import Plan
 
@@ -65,11 +65,15 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
             precision="float64",
         )
         for kv_heads, group, head_dim in _sizes(plan, ranks):
-            graph = shrunk_graph(
-                plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
-                hidden=kv_heads * group * head_dim + more["hidden"], ffn=4 * ranks + more["ffn"],
-                vocab=8 * ranks + more["vocab"],
-            )  # fmt: skip
+            try:
+                graph = shrunk_graph(
+                    plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
+                    hidden=kv_heads * group * head_dim + more["hidden"], ffn=4 * ranks + more["ffn"],
+                    vocab=8 * ranks + more["vocab"],
+                )  # fmt: skip
+            except ModelError:
+                # The heads of some families make up the whole width.
+                continue
             yield Plan(graph=graph, decisions=decisions)
 
 
@@ -142,9 +146,10 @@ def _named_sizes(plan: Plan) -> dict[str, int]:
         if isinstance(size, int)
     }
     decisions = plan.decisions
+    wide = sizes.get(("swiglu", "h")) or sizes["gelu", "h"]
     return {
         "batch": decisions.global_batch // decisions.microbatches, "seq": decisions.seq,
-        "hidden": sizes["embedding", "h"], "ffn": sizes["swiglu", "h"], "vocab": sizes["embedding", "vocab"],
+        "hidden": sizes["embedding", "h"], "ffn": wide, "vocab": sizes["embedding", "vocab"],
     }  # fmt: skip
 
 
@@ -193,7 +198,7 @@ def _sizes(plan: Plan, ranks: int) -> list[tuple[int, int, int]]:
         evaluate(size, frozenset()) > 1
         for repeat in plan.graph.root.repeats
         for node in repeat.block.nodes
-        if node.op == "attention"
+        if node.op in {"attention", "window_attention"}
         for name, size in node.rule.sizes
         if name == "r"
     )

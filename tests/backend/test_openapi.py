@@ -133,7 +133,9 @@ CHANGES = st.one_of(
     st.fixed_dictionaries(
         {
             "type": st.just("preset"), "axes": st.fixed_dictionaries({"axis": AXES}),
-            "name": st.sampled_from(["data_parallel", "megatron", "sequence_parallel", "zero1", "zero2", "zero3"]),
+            "name": st.sampled_from(
+                ["data_parallel", "expert_parallel", "megatron", "sequence_parallel", "zero1", "zero2", "zero3"]
+            ),
         }
     ),
     st.fixed_dictionaries(

@@ -11,11 +11,14 @@ from planner.errors import Place
 from .command import answer, shardwright
 
 TINY = json.loads(planner.load_model("llama-tiny").source.content)
-FAMILIES = "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM"
+FAMILIES = (
+    "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, "
+    "Qwen3MoeForCausalLM and GPT2LMHeadModel"
+)
 
 FILES = {
     "broken.json": '{"architectures": ["LlamaForCausalLM"], "hidden_size": ',
-    "unknown.json": json.dumps({"architectures": ["GPT2LMHeadModel"]}),
+    "unknown.json": json.dumps({"architectures": ["T5ForConditionalGeneration"]}),
     "missing.json": json.dumps({k: v for k, v in TINY.items() if k not in {"vocab_size", "hidden_size"}}),
     "heads.json": json.dumps({**TINY, "num_attention_heads": 6}),
     "list.json": "[1, 2]",
@@ -31,7 +34,7 @@ MODELS = [
     ),
     (
         "unknown.json", "model.architecture-unsupported",
-        "'unknown.json' is of the architecture \"GPT2LMHeadModel\", which can't be planned yet. "
+        "'unknown.json' is of the architecture \"T5ForConditionalGeneration\", which can't be planned yet. "
         f"Supported are {FAMILIES}.",
     ),
     (
@@ -107,7 +110,8 @@ OPTIONS = [
     ),
     (
         "--mesh tp:4 --preset fsdp:tp", "plan.preset-unknown",
-        "There is no preset 'fsdp'. Use one of: data_parallel, megatron, sequence_parallel, zero1, zero2, zero3.",
+        "There is no preset 'fsdp'. Use one of: data_parallel, expert_parallel, megatron, "
+        "sequence_parallel, zero1, zero2, zero3.",
     ),
     (
         "--mesh tp:4 --preset megatron:dp", "mesh.axis-unknown",

@@ -8,12 +8,20 @@ from planner.importers import IMPORTERS, load_model, load_source, shrunk, zoo_na
 
 # As the model cards and the safetensors indices say, equal to the last parameter.
 PUBLISHED = {
+    "gpt2": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    # 96 layers of 12·h² + 13·h, a table of 50257 + 2048 rows, the last norm.
+    "gpt3-175b": 96 * (12 * 12288**2 + 13 * 12288) + (50257 + 2048) * 12288 + 2 * 12288,
     "llama-2-7b": 6_738_415_616,
     "llama-3-70b": 70_553_706_496,
     "llama-3-8b": 8_030_261_248,
     "llama-3.1-405b": 405_853_388_800,
     "llama-3.2-1b": 1_235_814_400,
+    "mistral-7b-v0.1": 7_241_732_096,
     "mistral-7b-v0.3": 7_248_023_552,
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "qwen3-30b-a3b": 30_532_122_624,
     "qwen2.5-7b": 7_615_616_512,
     "qwen3-8b": 8_190_735_360,
 }
@@ -151,12 +159,20 @@ def test_shrunk_keeps_names_operators_and_ties(name: str) -> None:
     assert skeleton(small.root.nodes) == skeleton(graph.root.nodes)
     assert skeleton(layers.block.nodes) == skeleton(big_layers.block.nodes)
     assert (small.modules, layers.count) == (graph.modules, 2)
+    assert load_source(small.source) == small
     shapes = {p.name: p.meta.shape for p in (*small.root.parameters, *layers.block.parameters)}
+    if name.startswith("gpt"):
+        assert shapes["transformer.wte.weight"] == (14, 24)
+        assert shapes["transformer.h.*.attn.c_attn.weight"] == (24, 3, 24)
+        assert shapes["transformer.h.*.mlp.c_proj.weight"] == (10, 24)
+        return
     assert shapes["model.embed_tokens.weight"] == (14, 24)
     assert shapes["model.layers.*.self_attn.q_proj.weight"] == (24, 24)
     assert shapes["model.layers.*.self_attn.k_proj.weight"] == (8, 24)
-    assert shapes["model.layers.*.mlp.down_proj.weight"] == (24, 10)
-    assert load_source(small.source) == small
+    if "model.layers.*.mlp.gate.weight" in shapes:
+        assert shapes["model.layers.*.mlp.experts.gate_up_proj"] == (8, 2, 10, 24)
+    else:
+        assert shapes["model.layers.*.mlp.down_proj.weight"] == (24, 10)
 
 
 def test_shrunk_to_a_stream_narrower_than_the_heads() -> None:

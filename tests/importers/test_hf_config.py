@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import ModelError
+from planner.importers.build import text_of
 from planner.importers.decoder_config import DecoderConfig, RopeScaling, config_text
-from planner.importers.family import FAMILIES
+from planner.importers.family import FAMILIES, Family
 from planner.importers.hf_config import read_config
 
 TINY: dict[str, Any] = {
@@ -24,6 +25,10 @@ TINY: dict[str, Any] = {
 }
 MISTRAL = TINY | {"architectures": ["MistralForCausalLM"], "sliding_window": None}
 QWEN2 = TINY | {"architectures": ["Qwen2ForCausalLM"]}
+EXPERTS = TINY | {
+    "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 4, "num_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+}  # fmt: skip
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -34,7 +39,9 @@ LLAMA3 = {
 
 
 def read(values: dict[str, Any]) -> DecoderConfig:
-    return read_config(json.dumps(values), "x.json")
+    config = read_config(json.dumps(values), "x.json")
+    assert isinstance(config, DecoderConfig)
+    return config
 
 
 def test_defaults_are_those_of_transformers() -> None:
@@ -73,50 +80,60 @@ def test_the_older_name_of_the_rope_type() -> None:
         MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 4096},
         QWEN2 | {"sliding_window": 128, "use_sliding_window": False},
         QWEN2 | {"sliding_window": 40_000, "use_sliding_window": True},
+        # Windows start at layer 28 if config.json does not say where, and here are two.
+        QWEN2 | {"sliding_window": 8, "use_sliding_window": True},
         # The class of Llama models knows no window.
         TINY | {"sliding_window": 4},
     ],
 )
-def test_a_window_that_limits_nothing_is_taken(values: dict[str, Any]) -> None:
-    read(values)
+def test_a_window_that_limits_nothing_is_none(values: dict[str, Any]) -> None:
+    assert read(values).sliding_window is None
+
+
+LAYERS = ["sliding_attention", "sliding_attention"]
+
+
+@pytest.mark.parametrize(
+    ("values", "window"),
+    [
+        (MISTRAL | {"sliding_window": 16}, 16),
+        # The default where config.json does not give it.
+        (TINY | {"architectures": ["MistralForCausalLM"]}, 4096),
+        (QWEN2 | {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}, 8),
+        (QWEN2 | {"use_sliding_window": True, "layer_types": LAYERS}, 4096),
+    ],
+)
+def test_a_window_of_every_layer_is_taken(values: dict[str, Any], window: int) -> None:
+    assert read(values).sliding_window == window
 
 
 REFUSED = [
     (
-        MISTRAL | {"sliding_window": 4096, "max_position_embeddings": 32768},
+        QWEN2 | {"use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 1},
         "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, for sequences up to 32768), "
-        'which can\'t be planned yet. Set "sliding_window" to null to plan full causal attention, '
-        "which computes the same while seq is at most the window.",
+        "x.json attends over a sliding window of 4096 in some layers and to all keys in others, which can't be planned "
+        'yet: the layers of a model are one repeated block. Set "use_sliding_window" to false to plan full causal '
+        "attention, which computes the same while seq is at most the window.",
     ),
     (
-        TINY | {"architectures": ["MistralForCausalLM"]},
-        "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
-        "does not give it, for sequences up to 131072), which can't be planned yet. Set "
-        '"sliding_window" to null to plan full causal attention, which computes the same while seq '
-        "is at most the window.",
+        QWEN2 | {"use_sliding_window": True, "layer_types": ["chunked"], "sliding_window": 0},
+        "model.config-value",
+        "In x.json, sliding_window is 0, not an integer from 1 to 1,099,511,627,776; layer_types is a list, not a list "
+        "of full_attention and sliding_attention. Write values in these ranges.",
     ),
     (
-        QWEN2 | {"use_sliding_window": True},
-        "model.sliding-window-unsupported",
-        "x.json attends over a sliding window (sliding_window 4096, the default where config.json "
-        "does not give it, for sequences up to 32768), which can't be planned yet. Set "
-        '"use_sliding_window" to false to plan full causal attention, which computes the same '
-        "while seq is at most the window.",
-    ),
-    (
-        TINY | {"architectures": ["MixtralForCausalLM"]},
+        TINY | {"architectures": ["T5ForConditionalGeneration"]},
         "model.architecture-unsupported",
-        'x.json is of the architecture "MixtralForCausalLM", which can\'t be planned yet. '
-        "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and "
-        "Qwen3ForCausalLM.",
+        'x.json is of the architecture "T5ForConditionalGeneration", which can\'t be planned yet. '
+        "Supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+        "Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and GPT2LMHeadModel.",
     ),
     (
         {"hidden_size": 4},
         "model.architecture-unsupported",
         "x.json names no architectures. Name one. Supported are LlamaForCausalLM, "
-        "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM.",
+        "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MixtralForCausalLM, Qwen3MoeForCausalLM and "
+        "GPT2LMHeadModel.",
     ),
     (
         {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 4, "vocab_size": None},
@@ -196,6 +213,35 @@ REFUSED = [
         'planned yet. Set "partial_rotary_factor" to 1.0 if that is close enough.',
     ),
     (
+        EXPERTS | {"num_experts_per_tok": 5},
+        "model.config-value",
+        "In x.json, num_experts_per_tok is 5, more than the 4 of num_experts. Write values in these ranges.",
+    ),
+    (
+        EXPERTS | {"decoder_sparse_step": 2},
+        "model.dense-layers-unsupported",
+        "x.json sets decoder_sparse_step to 2; only a model with experts in every layer can be planned yet. Set "
+        '"decoder_sparse_step" to 1 if that is close enough.',
+    ),
+    (
+        EXPERTS | {"mlp_only_layers": [0]},
+        "model.dense-layers-unsupported",
+        "x.json sets mlp_only_layers to a list; only a model with experts in every layer can be planned yet. Set "
+        '"mlp_only_layers" to [] if that is close enough.',
+    ),
+    (
+        EXPERTS | {"output_router_logits": True},
+        "model.router-loss-unsupported",
+        "x.json sets output_router_logits to true; only a loss without a part for the router can be planned yet. Set "
+        '"output_router_logits" to false if that is close enough.',
+    ),
+    (
+        EXPERTS | {"router_jitter_noise": 0.1},
+        "model.router-jitter-unsupported",
+        "x.json sets router_jitter_noise to 0.1; only routing without noise can be planned yet. Set "
+        '"router_jitter_noise" to 0.0 if that is close enough.',
+    ),
+    (
         TINY | {"quantization_config": {"bits": 4}},
         "model.quantization-unsupported",
         "x.json sets quantization_config to an object; only a model that is not quantized can be "
@@ -223,11 +269,22 @@ def test_a_broken_file_says_where() -> None:
     assert "at line 3, column 3" in str(caught.value)
 
 
+def mixture(draw: st.DrawFn, family: Family) -> dict[str, Any]:
+    """Draw how the experts of a family are; Mixtral has one width for both, and always normalizes."""
+    if not family.experts:
+        return {}
+    count = draw(st.integers(1, 6))
+    own = family.expert_size != "intermediate_size"
+    chosen = {"experts": count, "experts_per_token": draw(st.integers(1, count))}
+    return chosen | {"expert_size": draw(st.integers(1, 6)) if own else 3,
+                     "normalized_shares": draw(st.booleans()) if own else True}  # fmt: skip
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> DecoderConfig:
     small = st.integers(1, 6)
     family = FAMILIES[draw(st.sampled_from(sorted(FAMILIES)))]
-    groups = draw(small)
+    groups, longest = draw(small), draw(st.integers(2, 1 << 40))
     scaling = RopeScaling(
         factor=draw(st.floats(1, 64)),
         low_freq_factor=1.0,
@@ -238,18 +295,20 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
         architecture=family.architecture,
         vocab_size=draw(small),
         hidden_size=draw(small),
-        intermediate_size=draw(small),
+        intermediate_size=3 if family.expert_size == "intermediate_size" else draw(small),
         num_hidden_layers=draw(small),
         num_attention_heads=groups * draw(small),
         num_key_value_heads=groups,
         head_dim=2 * draw(small),
-        max_position_embeddings=draw(st.integers(1, 1 << 40)),
+        max_position_embeddings=longest,
         rms_norm_eps=draw(st.floats(0, 1)),
         rope_theta=draw(st.floats(1, 1e12)),
         rope_scaling=draw(st.sampled_from([None, scaling])),
         attention_bias=draw(st.booleans()) and family.qkv_bias is None,
         mlp_bias=draw(st.booleans()) and family.mlp_bias,
         tie_word_embeddings=draw(st.booleans()),
+        **mixture(draw, family),
+        sliding_window=None if family.window == "never" else draw(st.none() | st.integers(1, longest - 1)),
     )
 
 
@@ -257,7 +316,7 @@ def configs(draw: st.DrawFn) -> DecoderConfig:
 def test_the_canonical_text_reads_back_exactly(config: DecoderConfig) -> None:
     text = config_text(config)
     assert read_config(text, "x.json") == config
-    assert config_text(read_config(text, "x.json")) == text
+    assert text_of(read_config(text, "x.json")) == text
 
 
 @given(

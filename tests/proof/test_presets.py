@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from planner.compose import train
+from planner.errors import PlannerError
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.properties.strategies import shard
-from tests.tiny import MODELS, tiny_graph, tiny_plan
+from tests.tiny import MODELS, tiny_gpt2, tiny_graph, tiny_plan
 
 pytest.importorskip("torch")
 from planner.exporters.runtime.data import IGNORED, synthetic_batch
@@ -42,7 +43,7 @@ def assert_proven(proof: Proof) -> None:
 
 # What ties and biases do is independent of each other, so not every product of both is quick.
 QUICK = {("llama", False), ("llama", True), ("llama-biased", False), ("llama-biased", True), ("qwen2", False),
-         ("qwen3-biased", True)}  # fmt: skip
+         ("qwen3-biased", True), ("mistral-window", False), ("mixtral", False)}  # fmt: skip
 VARIANTS = [
     pytest.param(model, tied, id=f"{model}{'-tied' * tied}", marks=() if (model, tied) in QUICK else pytest.mark.slow)
     for model in MODELS
@@ -59,6 +60,60 @@ def test_preset(prove_here: Callable[..., Proof], name: str, model: str, tied: b
     assert_proven(proof)
     layers = sum(repeat.count * len(repeat.block.parameters) for repeat in graph.root.repeats)
     assert len(proof.rows) == 1 + layers + len(graph.root.parameters)
+
+
+EXPERTS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "ep4": ("ep:4", (("data_parallel", "ep"), ("expert_parallel", "ep"))),
+    "zero2-ep2": ("dp:2,ep:2", (("zero3", "dp"), ("data_parallel", "ep"), ("expert_parallel", "ep"))),
+    "ep2-tp2-sp": (
+        "ep:2,tp:2",
+        (("data_parallel", "ep"), ("expert_parallel", "ep"), ("megatron", "tp"), ("sequence_parallel", "tp")),
+    ),
+    "ep2-whole-batch": ("ep:2", (("expert_parallel", "ep"),)),
+}
+
+
+@pytest.mark.parametrize("model", ["mixtral", "qwen3-experts"])
+@pytest.mark.parametrize("name", EXPERTS)
+def test_experts(prove_here: Callable[..., Proof], name: str, model: str) -> None:
+    """Each rank has its experts alone, and with its share of the batch too, tokens change ranks twice a layer."""
+    mesh, presets = EXPERTS[name]
+    plan = tiny_plan(mesh, *presets, graph=tiny_graph(model))
+    if "dp" in mesh:
+        plan = plan.shard("mlp.experts_gate_up", {"b": ("dp",)})
+    training = train(plan)
+    stored = {p.parameter.name: p.storage for a in training.assignment.assemblies for p in a.parameters}
+    assert "ep" in stored["model.layers.*.mlp.experts.down_proj"].dims[0]
+    assert "ep" in stored["model.layers.*.mlp.experts.gate_up_proj"].dims[0]
+    moved = {
+        (fanout.value.rpartition("/")[2], step.kind)
+        for scope in training.scopes
+        for fanout in scope.fanouts
+        for done in (*fanout.forward, *fanout.backward)
+        for step in done.redistribution.steps
+    }
+    to_experts = {value for value, kind in moved if kind in {"all_to_all", "exchange"}}
+    assert {"dispatch", "experts_down"} <= to_experts or ("data_parallel", "ep") not in presets
+    if name in {"ep4", "zero2-ep2"}:
+        assert {("dispatch", "all_to_all"), ("experts_down", "all_to_all")} <= moved
+    assert_proven(prove_here(plan))
+
+
+def test_experts_of_a_model_without() -> None:
+    with pytest.raises(PlannerError) as caught:
+        train(tiny_plan("ep:4", ("expert_parallel", "ep")))
+    assert caught.value.code == "plan.target-unmatched"
+
+
+@pytest.mark.parametrize("dropped", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", PLANS)
+def test_gpt2(prove_here: Callable[..., Proof], name: str, dropped: bool) -> None:
+    """The same presets on its modules, with heads in the fused projection, and with dropout everywhere."""
+    mesh, presets = PLANS[name]
+    changes = dict.fromkeys(("embd_pdrop", "attn_pdrop", "resid_pdrop"), 0.25 * dropped)
+    plan = tiny_plan(mesh, *presets, graph=tiny_gpt2(**changes))
+    assert [d for d in train(plan).assignment.diagnostics if d.code == "plan.target-unmatched"] == []
+    assert_proven(prove_here(plan))
 
 
 @pytest.mark.parametrize("name", PLANS)
