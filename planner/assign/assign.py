@@ -35,8 +35,15 @@ def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
     RuleError, LayoutError
         When a decision is not legal for an operator that it names.
     PlannerError
-        `plan.target-unmatched` when decisions exist and none names anything in this model; single ones become warnings.
+        `plan.target-unmatched` when decisions exist and none names anything in this model; single ones become warnings;
+        `plan.seq-too-long` for more tokens than the model has positions for.
     """
+    if 0 < graph.longest_seq < decisions.seq:
+        raise PlannerError(
+            "plan.seq-too-long",
+            f"{graph.name} has positions for {graph.longest_seq:,} tokens, not for the plan's {decisions.seq:,}.",
+            f"Use at most {graph.longest_seq:,} tokens a sequence.",
+        )
     work = _Work(graph, decisions)
     work.root()
     assemblies = (work.assembled[""][0], *(run for name, runs in work.assembled.items() if name for run in runs))

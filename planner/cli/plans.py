@@ -130,7 +130,7 @@ def _mesh(options: PlanOptions) -> DeviceMesh:
 
 
 def _default_seq(graph: ModelGraph) -> int:
-    longest = json.loads(graph.source.content).get("max_position_embeddings")
+    longest = graph.longest_seq or json.loads(graph.source.content).get("max_position_embeddings")
     return min(LONGEST_SEQ, longest) if isinstance(longest, int) else LONGEST_SEQ
 
 

@@ -164,6 +164,8 @@ class ModelGraph:
         Module tree as a list of paths, parents before children.
     logits
         Name of the value that holds the logits, for the memory report; may be empty.
+    longest_seq
+        Tokens that a sequence may have at most, where positions are learnt; 0 for any number.
     """
 
     name: str
@@ -171,6 +173,7 @@ class ModelGraph:
     root: Block
     modules: tuple[Module, ...]
     logits: str = ""
+    longest_seq: int = 0
 
     @property
     def parameter_count(self) -> int:

@@ -34,7 +34,10 @@ def build_gpt2(config: Gpt2Config, name: str) -> ModelGraph:
     """
     content = gpt2_text(config)
     source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
-    return ModelGraph(name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head")
+    return ModelGraph(
+        name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head",
+        longest_seq=config.n_positions,
+    )  # fmt: skip
 
 
 def _root(config: Gpt2Config) -> Block:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.errors import ModelError
+import planner
+from planner.errors import ModelError, PlannerError
 from planner.importers.gpt2_config import Gpt2Config
 from planner.importers.hf_config import read_config
 from tests.tiny import GPT2, tiny_gpt2
@@ -47,3 +48,14 @@ def test_dropout_of_the_weights_takes_attention_apart() -> None:
     start = ops.index("attention_scores")
     assert ops[start : start + 5] == ["attention_scores", "hide_future", "softmax", "dropout", "attend"]
     assert "attention" in [node.op for node in tiny_gpt2().root.repeats[0].block.nodes]
+
+
+def test_sequences_end_with_the_table_of_positions() -> None:
+    graph = planner.load_model("gpt2")
+    assert graph.longest_seq == 1024
+    plan = planner.Plan.new(graph, cluster="1x1-h100-sxm", mesh={"tp": 1}, global_batch=1, seq=1024)
+    planner.evaluate(plan)
+    with pytest.raises(PlannerError) as caught:
+        planner.evaluate(plan.batch(global_batch=1, seq=1025, microbatches=1))
+    assert caught.value.code == "plan.seq-too-long"
+    assert str(caught.value).endswith("Use at most 1,024 tokens a sequence.")
