@@ -63,7 +63,7 @@ def model_answer(graph: ModelGraph, model_id: str) -> Model:
         id=model_id, name=graph.name, architecture=graph.modules[0].class_name if graph.modules else "",
         layers=sum(repeat.count for repeat in graph.root.repeats),
         hidden=next((size for size in carried if isinstance(size, int)), 0),
-        parameters=graph.parameter_count, builtin=model_id in zoo_names(),
+        parameters=graph.parameter_count, longest_seq=graph.longest_seq, builtin=model_id in zoo_names(),
     )  # fmt: skip
 
 

@@ -71,7 +71,10 @@ class Registry(BaseModel):
 
 
 class Model(BaseModel):
-    """A model; `id` is its name if it comes along, else `sha256-` and the digest of its content."""
+    """A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
+
+    `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
+    """
 
     id: str
     name: str
@@ -79,6 +82,7 @@ class Model(BaseModel):
     layers: int
     hidden: int
     parameters: int
+    longest_seq: int
     builtin: bool
 
 

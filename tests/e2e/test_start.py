@@ -55,6 +55,16 @@ def test_a_dropped_config_is_read_under_its_name(page: Page) -> None:
     expect(form.get_by_role("combobox", name="Model")).to_have_value(re.compile("my-llama .*3 layers"))
 
 
+def test_sequences_are_proposed_no_longer_than_the_model_takes(page: Page) -> None:
+    page.goto("/")
+    form = page.get_by_role("form", name="New plan")
+    tokens = form.get_by_role("textbox", name="Sequence")
+    expect(tokens).to_have_value("4,096")
+    form.get_by_role("combobox", name="Model").click()
+    page.get_by_role("option", name=re.compile("^gpt2-xl")).click()
+    expect(tokens).to_have_value("1,024")
+
+
 BAD = {
     "not json at all": "JSON",
     "[1, 2]": "config.json",

@@ -1242,6 +1242,8 @@ export interface components {
         /**
          * Model
          * @description A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
+         *
+         *     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
          */
         Model: {
             /** Architecture */
@@ -1254,6 +1256,8 @@ export interface components {
             id: string;
             /** Layers */
             layers: number;
+            /** Longest Seq */
+            longest_seq: number;
             /** Name */
             name: string;
             /** Parameters */

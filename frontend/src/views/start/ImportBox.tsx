@@ -55,8 +55,8 @@ export function ImportBox({
       onDrop={drop}
     >
       <p className={classes["dropText"]}>
-        Drop a <code>config.json</code> of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model here, or
-        a plan file that was downloaded.
+        Drop a <code>config.json</code> of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model
+        here, or a plan file that was downloaded.
       </p>
       <FileButton accept="application/json,.json" onChange={read}>
         {(props) => (

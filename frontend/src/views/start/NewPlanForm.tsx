@@ -41,6 +41,10 @@ export function NewPlanForm({
   useEffect(() => {
     if (preferred) setModel(preferred);
   }, [preferred]);
+  const longest = models?.find((entry) => entry.id === model)?.longest_seq || Infinity;
+  useEffect(() => {
+    setBatch((now) => (now.seq > longest ? { ...now, seq: longest } : now));
+  }, [longest]);
 
   if (!models || !registry) return <Loading label="Loading the form" rows={8} />;
   const colours = axisColours(axes.map((axis) => axis.name));
