@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.timeline import StageTimes, Timeline
@@ -66,7 +66,7 @@ def answer(asked: Asked) -> Answer:
                 f"Use one of {', '.join([*SCHEDULES, AUTOMATIC])}.",
                 subject=asked.name,
             )
-        return answer(_renamed(asked, known[asked.name]))
+        return answer(replace(asked, name=known[asked.name]))
     actions = 3 * asked.ranks * max(1, asked.per_rank) * asked.microbatches
     if actions > MAX_ACTIONS:
         raise ScheduleError(
@@ -80,10 +80,6 @@ def answer(asked: Asked) -> Answer:
     schedule = SCHEDULES[asked.name].build(asked.ranks, asked.microbatches, asked.per_rank)
     times = _times(asked, len(schedule.placement), schedule.parts if len(schedule.chains) == 1 else asked.ranks)
     return Answer(timeline=simulate(schedule, times), bound=lower_bound(schedule, times))
-
-
-def _renamed(asked: Asked, name: str) -> Asked:
-    return Asked(**{field: getattr(asked, field) for field in Asked.__slots__} | {"name": name})
 
 
 def _automatic(asked: Asked) -> Answer:

@@ -32,6 +32,7 @@ MOST_SUMMING = 256
 KEPT_GRAPHS, KEPT_SIZES, KEPT_PRICES = 64, 256, 1 << 17
 PARETO_WAYS = 20000
 Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Planner:
@@ -160,11 +161,11 @@ def plan_redistribution(
     return Planner(mesh, price).plan(source, target, shape, options)
 
 
-def _kept(store: OrderedDict[Hashable, Item] | OrderedDict[Rules, Item], key: Hashable, size: int) -> Item | None:
+def _kept(store: OrderedDict[Key, Item], key: Key, size: int) -> Item | None:
     """Return what is stored under a key, as the last used, and drop the longest unused beyond `size`."""
-    found = store.get(key)  # type: ignore[call-overload]
+    found = store.get(key)
     if found is not None:
-        store.move_to_end(key)  # type: ignore[arg-type]
+        store.move_to_end(key)
     elif len(store) >= size:
         store.popitem(last=False)
     return found
