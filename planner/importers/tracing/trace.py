@@ -1,0 +1,240 @@
+"""`nn.Module` and example inputs → `Program`, by `torch.export` with `strict=False`.
+
+Shapes of batch and sequence stay symbols where the model lets them; where it does not, they are fixed and the program
+says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram, export
+
+from ...core.symbol import Size, parse
+from ...core.tensor import DTYPE_BYTES, TensorMeta
+from ...errors import ModelError
+from ..aten.program import Argument, Buffer, Call, Input, Member, Program, Ref, Weight, Word
+
+MAX_BUFFER = 1 << 16
+"""Elements of the largest buffer whose values are kept."""
+INNER = "inner"
+"""Name that `WithLoss` gives the model that it wraps; it is taken off all paths."""
+
+
+class WithLoss(torch.nn.Module):
+    """A model and the loss of its logits, as one module.
+
+    Parameters
+    ----------
+    run
+        Takes the model and the inputs in order, and returns the loss and the logits.
+    """
+
+    def __init__(self, model: torch.nn.Module, run: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
+        super().__init__()
+        self.inner = model
+        self.run = run
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss and the logits."""
+        return self.run(self.inner, *inputs)
+
+
+def trace(
+    module: WithLoss, inputs: Mapping[str, torch.Tensor], dims: Mapping[str, Sequence[str]], name: str,
+    *, values: Mapping[str, torch.Tensor] | None = None, compute: torch.dtype | None = None,
+) -> Program:  # fmt: skip
+    """Return the program of a model with its loss.
+
+    Parameters
+    ----------
+    inputs
+        Example tensors by name; on the meta device, they cost no memory.
+    dims
+        For each input the symbol of each dim, `""` for a dim that is fixed.
+    name
+        Of the model.
+    values
+        What buffers hold, by path, where the model itself lies on the meta device.
+    compute
+        Element type that stands for the plan's; by default that of the first parameter.
+
+    Raises
+    ------
+    ModelError
+        `model.trace-…` when torch can't export the module.
+    """
+    shapes = tuple({i: Dim.DYNAMIC for i, symbol in enumerate(dims[key]) if symbol} for key in inputs)
+    exported = export(module, tuple(inputs.values()), dynamic_shapes={"inputs": shapes}, strict=False)
+    return program_of(exported, module, {key: dims[key] for key in inputs}, name, values=values or {}, compute=compute)
+
+
+def program_of(
+    exported: ExportedProgram, module: torch.nn.Module, dims: Mapping[str, Sequence[str]], name: str,
+    *, values: Mapping[str, torch.Tensor], compute: torch.dtype | None = None,
+) -> Program:  # fmt: skip
+    """Return the program that an exported one is."""
+    own = compute or next((p.dtype for p in module.parameters()), torch.float32)
+    return _Reader(exported, module, dims, values, own).program(name)
+
+
+class _Reader:
+    def __init__(
+        self, exported: ExportedProgram, module: torch.nn.Module, dims: Mapping[str, Sequence[str]],
+        values: Mapping[str, torch.Tensor], compute: torch.dtype,
+    ) -> None:  # fmt: skip
+        self.exported, self.module, self.values, self.compute = exported, module, values, compute
+        self.names: dict[str, str] = {}
+        self.sizes: dict[str, Size] = {}
+        self.aliases: dict[str, str] = {}
+        self.fixed: list[str] = []
+        signature = exported.graph_signature
+        self.parameters = dict(signature.inputs_to_parameters)
+        self.buffers = dict(signature.inputs_to_buffers) | dict(signature.inputs_to_lifted_tensor_constants)
+        # torch names the inputs by position; they get the names that they were given.
+        self.users = dict(zip(signature.user_inputs, dims, strict=True))
+        self._symbols(dims)
+
+    def _symbols(self, dims: Mapping[str, Sequence[str]]) -> None:
+        """Name the symbols of torch after the dims of the inputs that they stand for."""
+        for node in self.exported.graph.nodes:
+            if node.op != "placeholder" or node.name not in self.users:
+                continue
+            name = self.users[node.name]
+            self.aliases[node.name] = name
+            for size, symbol in zip(node.meta["val"].shape, dims[name], strict=True):
+                if symbol and isinstance(size, int):
+                    self.fixed.append(f"The model fixes {symbol} of {name} to {size}.")
+                elif symbol:
+                    self.names.setdefault(str(size), symbol)
+
+    def size(self, value: Any) -> Size:
+        """Return a size of torch as a polynomial."""
+        if isinstance(value, int):
+            return value
+        text = re.sub(r"\bs\d+\b", lambda match: self.names.get(match[0], match[0]), str(value))
+        try:
+            return parse(re.sub(r"-\s+", "+ -1*", text))
+        except ModelError:
+            raise ModelError(
+                "model.trace-size", f"A size of the model is {text}, which is no polynomial of its symbols.",
+                "Trace it with fixed sizes.",
+            ) from None  # fmt: skip
+
+    def meta(self, tensor: torch.Tensor) -> TensorMeta:
+        return TensorMeta(tuple(self.size(s) for s in tensor.shape), _dtype(tensor.dtype, self.compute))
+
+    def program(self, name: str) -> Program:
+        inputs, weights, buffers, calls = [], [], [], []
+        for node in self.exported.graph.nodes:
+            value = node.meta.get("val")
+            if node.op == "placeholder":
+                if node.name in self.parameters:
+                    path = self.parameters[node.name]
+                    trainable = self.exported.state_dict[path].requires_grad
+                    weights.append(Weight(name=node.name, path=_path(path), meta=self.meta(value), trainable=trainable))
+                elif node.name in self.buffers:
+                    buffers.append(self._buffer(node, value))
+                elif isinstance(value, torch.Tensor):
+                    inputs.append(Input(name=self.users[node.name], meta=self.meta(value)))
+            elif node.op == "call_function":
+                call = self._call(node, value)
+                if call is not None:
+                    calls.append(call)
+        (output,) = (n for n in self.exported.graph.nodes if n.op == "output")
+        user = [self._argument(a) for a in output.args[0]]
+        own = [ref.name for ref in user[len(user) - len(self.exported.graph_signature.user_outputs) :]
+               if isinstance(ref, Ref)]  # fmt: skip
+        return Program(
+            name=name, inputs=tuple(inputs), weights=tuple(weights), buffers=tuple(buffers), calls=tuple(calls),
+            outputs=tuple(own), logits=own[1] if len(own) > 1 else "", modules=self._modules(), tied=self._tied(),
+            fixed=tuple(self.fixed),
+        )  # fmt: skip
+
+    def _modules(self) -> tuple[Member, ...]:
+        inner = self.module.get_submodule(INNER)
+        return tuple((path, type(module).__name__) for path, module in inner.named_modules())
+
+    def _tied(self) -> tuple[tuple[str, str], ...]:
+        first: dict[int, str] = {}
+        pairs = []
+        for path, parameter in self.module.named_parameters(remove_duplicate=False):
+            if id(parameter) in first:
+                pairs.append((_path(path), _path(first[id(parameter)])))
+            first.setdefault(id(parameter), path)
+        return tuple(pairs)
+
+    def _buffer(self, node: torch.fx.Node, value: torch.Tensor) -> Buffer:
+        path = self.buffers[node.name]
+        held = self.values.get(_path(path), self.exported.state_dict.get(path, self.exported.constants.get(path)))
+        values = None
+        if isinstance(held, torch.Tensor) and held.device.type == "cpu" and held.numel() <= MAX_BUFFER:
+            values = tuple(held.detach().flatten().tolist())
+        return Buffer(name=node.name, path=_path(path), meta=self.meta(value), values=values)
+
+    def _call(self, node: torch.fx.Node, value: Any) -> Call | None:
+        target = str(node.target)
+        if isinstance(value, int | torch.SymInt | torch.SymFloat | torch.SymBool | float | bool):
+            return None
+        if "getitem" in target and not isinstance(node.target, torch._ops.OpOverload):
+            source, index = node.args
+            assert isinstance(source, torch.fx.Node)
+            assert isinstance(index, int)
+            self.aliases[node.name] = source.name if index == 0 else f"{source.name}:{index}"
+            return None
+        made = value if isinstance(value, tuple | list) else (value,)
+        return Call(
+            name=node.name, target=target, arguments=tuple(self._argument(a) for a in node.args),
+            keywords=tuple(sorted((k, self._argument(v)) for k, v in node.kwargs.items())),
+            results=tuple(self.meta(v) for v in made if isinstance(v, torch.Tensor)), stack=_stack(node),
+            source=_source(node),
+        )  # fmt: skip
+
+    def _argument(self, value: Any) -> Argument:
+        if isinstance(value, torch.fx.Node):
+            held = value.meta.get("val")
+            if isinstance(held, torch.SymInt):
+                return self.size(held)
+            if isinstance(held, int | float | bool):
+                return held
+            return Ref(self.aliases.get(value.name, value.name))
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, tuple | list):
+            return tuple(self._argument(v) for v in value)
+        if isinstance(value, torch.SymInt):
+            return self.size(value)
+        return Word(str(value).removeprefix("torch."))
+
+
+def _path(path: str) -> str:
+    """Return the path within the model that is wrapped."""
+    return path.removeprefix(INNER).removeprefix(".")
+
+
+def _dtype(dtype: torch.dtype, compute: torch.dtype) -> str:
+    """Return the element type; the one that the model computes in is `compute`."""
+    name = str(dtype).removeprefix("torch.")
+    if dtype == compute:
+        return "compute"
+    if name not in DTYPE_BYTES:
+        return {"uint8": "int32", "int8": "int32", "int16": "int32"}.get(name, name)
+    return name
+
+
+def _stack(node: torch.fx.Node) -> tuple[Member, ...]:
+    members: list[Member] = []
+    for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+        text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        if path and not path.startswith("_empty"):
+            members.append((_path(path.split("@")[0]), text.rpartition(".")[2]))
+    return tuple(members)
+
+
+def _source(node: torch.fx.Node) -> str:
+    """Return the innermost line of the code that made a node."""
+    lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f"{lines[-1][0].rpartition('/')[2]}:{lines[-1][1]}" if lines else ""
