@@ -4,8 +4,8 @@
 ModelGraph ── root Block ── Node | Repeat ── Block ── Node
 ```
 
-A value is named like the node that makes it, `name:k` for result k > 0. In a repeated block, names hold `*` where the
-layer index stands; parameters likewise.
+A value is named like the node that makes it, `name:k` for result k > 0. In a repeated block, names hold a token where
+the layer index stands (`core.layers`): `*`, or the range of layers where the list has others; parameters likewise.
 
 Invariants (checked by `planner.verify`): acyclic; each operand is an input, a parameter or an earlier result of its
 block; a `Repeat` carries its first inputs (`carried`) from iteration to iteration.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .layers import list_of, templates
 from .rule import ShardingRule
 from .tensor import TensorMeta
 
@@ -31,7 +32,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A trainable tensor of a module, named by its path, with `*` for the layer index in a repeated block."""
+    """A trainable tensor of a module, named by its path, with a token for the layer index in a repeated block."""
 
     name: str
     meta: TensorMeta
@@ -111,12 +112,14 @@ class Repeat:
     Parameters
     ----------
     name
-        Module path of the list of layers; layer `i` is `name.i`.
+        Module path of the list of layers, `model.layers`; with the range of them that it runs through,
+        `model.layers.3-60`, where the list has others or an iteration runs several.
     count
         Number of iterations.
     block
-        One iteration. Its first `len(results)` inputs are *carried*: the outputs of an iteration are these inputs of
-        the next. Its further inputs are *captured*: the same outer value in every iteration.
+        One iteration: one layer, or several that alternate. Its first `len(results)` inputs are *carried*: the outputs
+        of an iteration are these inputs of the next. Its further inputs are *captured*: the same outer value, input or
+        parameter in every iteration.
     operands
         Outer values for the block's inputs: what is carried into the first iteration, then what is captured.
     results
@@ -128,6 +131,17 @@ class Repeat:
     block: Block
     operands: tuple[str, ...]
     results: tuple[Value, ...]
+
+    @property
+    def period(self) -> int:
+        """Number of layers of the list that an iteration runs."""
+        layers = list_of(self.name)[1]
+        return 1 if layers is None else layers.count // self.count
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Paths of the layers of an iteration, with tokens for their indices."""
+        return templates(self.name, self.period)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
