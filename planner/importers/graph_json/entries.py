@@ -70,6 +70,19 @@ class Entry:
             self.refuse(f"has {len(self.value):,} characters", f"Give at most {longest:,}.")
         return self.value
 
+    def sentence(self) -> str:
+        """Return one line of text."""
+        text = self.text()
+        if not text.isprintable() or not text.strip():
+            self.refuse("is no line of text", "Write one line.")
+        return text
+
+    def number(self) -> float:
+        """Return a number."""
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
+            self.refuse(f"is {shown(self.value)}", "Give a number.")
+        return self.value
+
     def name(self, empty: bool = False) -> str:
         """Return the name of an operator, a value, a parameter or a module."""
         text = self.text()

@@ -7,8 +7,11 @@ as `{"float": "-inf"}` and `{"int": "9223372036854775807"}`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from types import MappingProxyType
 
-from ...core.graph import Attribute
+from ...core.graph import Attribute, Feed
 from ...core.json_text import JsonBounds
 from ...errors import ModelError
 
@@ -23,6 +26,10 @@ MAX_NAME = 500
 """Characters of a name."""
 MAX_TEXT = 10_000
 """Characters of an attribute."""
+FEED_DEFAULTS: Mapping[str, object] = MappingProxyType(
+    {field.name: field.default for field in fields(Feed) if field.default is not MISSING}
+)
+"""What is left out of the entry of a feed."""
 _PLAIN = 10**18
 _INT64 = 1 << 63
 

@@ -7,13 +7,16 @@ from dataclasses import replace
 from ...core.graph import ModelGraph, ModelSource, Module
 from ...core.json_text import digest, parse
 from ...errors import ModelError
+from ..feeds import feeds_of
 from .blocks import BlockReader
 from .entries import Entry
+from .feeds import read_feeds
 from .form import BOUNDS, FORMAT, MAX_ITEMS, VERSION
 from .write import write_graph
 
 KIND = "graph_json"
 """Key of the table `IMPORTERS` for graphs that came as JSON."""
+_OPTIONAL = ("logits", "longest_seq", "feeds", "fixed")
 _MAX_SEQ = 1 << 40
 
 
@@ -36,11 +39,11 @@ def read_graph(text: str, name: str, *, kind: str = KIND, source: ModelSource | 
     ModelError
         `model.json-…` and `model.too-large` for what is no JSON within bounds; `model.graph-format`,
         `model.graph-version`, `model.graph-schema`, `model.graph-size`, `model.graph-name`, `model.graph-operator`,
-        `model.graph-repeat`, `model.graph-loss` for what is no graph.
+        `model.graph-repeat`, `model.graph-loss`, `model.feed` for what is no graph.
     """
     whole = Entry(parse(text, name, BOUNDS), "", name)
     _check_format(whole, name)
-    members = whole.members(("format", "version", "name", "modules", "root"), ("logits", "longest_seq"))
+    members = whole.members(("format", "version", "name", "modules", "root"), _OPTIONAL)
     modules = _modules(members["modules"])
     reader = BlockReader(frozenset(module.path for module in modules))
     root = reader.root(members["root"])
@@ -49,12 +52,12 @@ def read_graph(text: str, name: str, *, kind: str = KIND, source: ModelSource | 
         members["logits"].refuse(
             f"is {logits!r}, no value of the root", "Name a value of the root.", code="model.graph-name"
         )
-    own = members["name"].text()
-    if not own.isprintable() or not own.strip():
-        members["name"].refuse("is no name", "Write one line of text.")
+    own = members["name"].sentence()
     graph = ModelGraph(
         name=own, source=source or ModelSource(name=own, kind=kind, digest="", content=""), root=root, modules=modules,
         logits=logits, longest_seq=members["longest_seq"].integer(0, _MAX_SEQ) if "longest_seq" in members else 0,
+        feeds=read_feeds(members["feeds"], root) if "feeds" in members else feeds_of(root),
+        fixed=tuple(item.sentence() for item in members["fixed"].items()) if "fixed" in members else (),
     )  # fmt: skip
     return graph if source is not None else with_source(graph, kind)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...core.graph import Block, ModelGraph, Node, Parameter, Repeat, Value
+from ...core.graph import Block, Feed, ModelGraph, Node, Parameter, Repeat, Value
 from ...core.json_text import canonical
-from .form import FORMAT, VERSION, to_plain
+from .form import FEED_DEFAULTS, FORMAT, VERSION, to_plain
 
 
 def write_graph(graph: ModelGraph) -> str:
@@ -21,12 +21,24 @@ def write_graph(graph: ModelGraph) -> str:
         "name": graph.name,
         "modules": [[module.path, module.class_name] for module in graph.modules],
         "root": _block(graph.root),
+        "feeds": [_feed(feed) for feed in graph.feeds],
     }
     if graph.logits:
         plain["logits"] = graph.logits
     if graph.longest_seq:
         plain["longest_seq"] = graph.longest_seq
+    if graph.fixed:
+        plain["fixed"] = list(graph.fixed)
     return canonical(plain)
+
+
+def _feed(feed: Feed) -> dict[str, object]:
+    plain: dict[str, object] = {"name": feed.name, "kind": feed.kind}
+    for key in ("low", "high", "ignored", "next_of"):
+        value = getattr(feed, key)
+        if value != FEED_DEFAULTS[key]:
+            plain[key] = value
+    return plain
 
 
 def _block(block: Block) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.core.graph import Block, ModelGraph, Module, Node, Parameter, Repeat, Value
+from planner.core.graph import Block, Feed, ModelGraph, Module, Node, Parameter, Repeat, Value
 from planner.errors import ModelError
 from planner.importers import load_model, zoo_names
 from planner.importers.graph_json import read_graph, with_source, write_graph
@@ -52,7 +53,7 @@ def test_every_field_is_written() -> None:
     """A field that is added to the noun and forgotten here would be lost without a word."""
     derived = {(ModelGraph, "source"), (Node, "rule"), (Repeat, "results")}
     graph = tiny("llama")
-    for kind in (ModelGraph, Block, Node, Parameter, Repeat, Value, Module):
+    for kind in (ModelGraph, Block, Node, Parameter, Repeat, Value, Module, Feed):
         for field in fields(kind):
             if (kind, field.name) not in derived:
                 assert _with_other(graph, kind, field.name) != write_graph(graph), f"{kind.__name__}.{field.name}"
@@ -65,6 +66,11 @@ def _with_other(graph: ModelGraph, kind: type, name: str) -> str:
         return write_graph(_changed(graph, name))
     if kind is Module:
         return write_graph(replace(graph, modules=(_changed(graph.modules[0], name), *graph.modules[1:])))
+    if kind is Feed:
+        # What is fed with is not changed as far as to make sense.
+        feed = copy(graph.feeds[0])
+        object.__setattr__(feed, name, _other(getattr(feed, name), name))
+        return write_graph(replace(graph, feeds=(feed, *graph.feeds[1:])))
     if kind is Block:
         return write_graph(replace(graph, root=_changed(root, name)))
     if kind is Parameter:
@@ -76,19 +82,19 @@ def _with_other(graph: ModelGraph, kind: type, name: str) -> str:
 
 
 def _changed(part: Any, name: str) -> Any:
-    value = getattr(part, name)
-    other: Any
+    return replace(part, **{name: _other(getattr(part, name), name)})
+
+
+def _other(value: Any, name: str) -> Any:
+    if value is None:
+        return -1
     if isinstance(value, str):
-        other = f"{value}x"
-    elif isinstance(value, int):
-        other = value + 1
-    elif isinstance(value, tuple):
-        other = value[:-1] if value else (("eps", 2.0),) if name == "attributes" else ("x",)
-    elif isinstance(value, Block):
-        other = replace(value, outputs=())
-    else:
-        other = replace(value, dtype="int32")
-    return replace(part, **{name: other})
+        return f"{value}x"
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, tuple):
+        return value[:-1] if value else (("eps", 2.0),) if name == "attributes" else ("x",)
+    return replace(value, outputs=()) if isinstance(value, Block) else replace(value, dtype="int32")
 
 
 @given(
@@ -144,6 +150,11 @@ def _edit(path: str, value: Any) -> str:
         ("name", "a\nb", "model.graph-schema", "name"),
         ("logits", "nothing", "model.graph-name", "logits"),
         ("longest_seq", -1, "model.graph-schema", "longest_seq"),
+        ("feeds/0/kind", "money", "model.graph-schema", "feeds[0]"),
+        ("feeds/0/name", "labels", "model.graph-name", "feeds"),
+        ("feeds/1/next_of", "nothing", "model.graph-name", "feeds[1]"),
+        ("feeds/0/high", "9", "model.graph-schema", "feeds[0].high"),
+        ("fixed", ["a\nb"], "model.graph-schema", "fixed[0]"),
         ("modules", [], "model.graph-name", "modules"),
         ("modules/0/1", "os;system", "model.graph-schema", "modules[0][1]"),
         ("modules/1/0", "x.y", "model.graph-name", "modules[1][0]"),
