@@ -5,7 +5,8 @@ of the operand is a reduction (each shard places what it holds, zeros elsewhere,
 result is passed through (each rank picks its part of the whole operand). A slice that takes one element of every q is
 `(m q) -> m`: shards of the operand give shards of the result. All are linear.
 
-A slice of a dim of open size says how many elements it takes: `size` = `S + -1`, in place of `stop`.
+A slice of a dim of open size says how many elements it takes, from `start` or, with `tail`, to the end: `size` =
+`S + -1`, in place of `stop`.
 """
 
 from __future__ import annotations
@@ -91,11 +92,17 @@ def _slice_infer(operands: Metas, attributes: Attributes) -> Metas:
     return _resized(x, dim, len(picked))
 
 
-def _slice_bounds(attributes: Attributes, size: int) -> tuple[int, int]:
-    if "size" in attributes:
-        return integer(attributes, "start", 0) % size, integer(attributes, "step", 1)
-    picked = _slice_range(attributes, size)
-    return picked.start, picked.step
+def _slice_bounds(local: Local) -> Bounds:
+    def bounds(attributes: Attributes, size: int) -> tuple[int, int]:
+        step = integer(attributes, "step", 1)
+        if attributes.get("tail", False):
+            return size - local.whole["m"] * step, step
+        if "size" in attributes:
+            return integer(attributes, "start", 0) % size, step
+        picked = _slice_range(attributes, size)
+        return picked.start, picked.step
+
+    return bounds
 
 
 def _slice_torch(local: Local) -> str:
@@ -104,8 +111,8 @@ def _slice_torch(local: Local) -> str:
     if "q" in local.sizes:
         return f"{local.arguments[0]}[{skipped}{integer(attributes, 'start', 0)}::{local.whole['q']}]"
     if _sharded(local):
-        return _window(local, _slice_bounds)
-    start, step = _slice_bounds(attributes, local.whole["n"])
+        return _window(local, _slice_bounds(local))
+    start, step = _slice_bounds(local)(attributes, local.whole["n"])
     picked = range(start, start + step * local.whole["m"], step)
     if "size" not in attributes:
         picked = _slice_range(attributes, local.whole["n"])

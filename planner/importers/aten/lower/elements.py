@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from ....core.graph import Attribute
+from ....core.symbol import Polynomial
 from ..program import Argument
 from .site import INTEGERS, Row, Site, UnloweredError
 
@@ -22,6 +23,8 @@ def promoted(at: Site, argument: Argument, dtype: str) -> str:
     if number is not None:
         return at.full((1,) if at.made.shape else (), number.value, dtype)
     x = at.value(argument)
+    if isinstance(argument, Polynomial):
+        return at.cast(x, dtype)
     # Floating numbers of several widths are promoted by the operators themselves.
     return x if dtype not in INTEGERS and at.meta(x).dtype not in INTEGERS else at.cast(x, dtype)
 

@@ -96,9 +96,8 @@ def _one_index(at: Site, x: str, indices: Argument) -> tuple[str, str, int, tupl
     sizes = [shape[i] for i in places]
     flat = values[0]
     for value, size in zip(values[1:], sizes[1:], strict=True):
-        if not isinstance(size, int):
-            raise UnloweredError(f"it indexes a dim of {size} together with the one before")
-        flat = at.node("add", scaled(at, flat, size), value)
+        rows = scaled(at, flat, size) if isinstance(size, int) else at.node("mul", flat, at.amount(size))
+        flat = at.node("add", rows, value)
     x = at.reshaped(x, (*shape[: places[0]], _count(tuple(sizes)), *shape[places[-1] + 1 :]))
     return x, flat, places[0], at.meta(flat).shape
 

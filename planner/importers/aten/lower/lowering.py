@@ -10,7 +10,7 @@ from ...builder import BlockBuilder
 from ..program import Buffer, Call, Program, reads
 from .flat import Flat
 from .names import named
-from .site import INTEGERS, Held, Number, Row, Site, UnloweredError
+from .site import INTEGERS, Empty, Held, Number, Row, Site, UnloweredError
 from .unknown import unknown
 
 
@@ -64,6 +64,9 @@ class _Lowering:
 
     def add(self, call: Call) -> None:
         """Add the nodes of a call; what its row made before it gave up is taken back."""
+        if all(0 in meta.shape for meta in call.results):
+            self.held |= {call.result(k): Empty(meta=meta) for k, meta in enumerate(call.results)}
+            return
         used = frozenset(k for k in range(len(call.results)) if call.result(k) in self.read)
         site = Site(call=call, build=self.build, held=self.held, used=used)
         mark = self.build.mark()
@@ -71,7 +74,7 @@ class _Lowering:
             if call.target not in self.targets:
                 raise UnloweredError("no operator is known for it")
             made = self.targets[call.target](site)
-            made = (made,) if isinstance(made, str | Number) else tuple(made)
+            made = (made,) if isinstance(made, str | Number | Empty) else tuple(made)
             made = tuple(self._checked(site, k, value) for k, value in enumerate(made))
         except (UnloweredError, RuleError, LayoutError) as error:
             self.build.rewind(mark)
@@ -80,7 +83,7 @@ class _Lowering:
 
     def _checked(self, site: Site, index: int, value: Held) -> Held:
         """Return a result in the element type that the program says; its shape has to be the program's."""
-        if index not in site.used or isinstance(value, Number):
+        if index not in site.used or not isinstance(value, str):
             return value
         asked, made = site.call.results[index], self.build.meta(value)
         if made.shape != asked.shape:
@@ -93,7 +96,7 @@ class _Lowering:
     def output(self, name: str) -> str:
         """Return an output of the program as a value of the block."""
         held = self.held[name]
-        if isinstance(held, Number):
-            raise ModelError("model.loss-constant", f"The loss of the model is always {held.value}.",
-                             "Return a loss that depends on the inputs.")  # fmt: skip
+        if not isinstance(held, str):
+            raise ModelError("model.loss-constant", "The loss of the model depends on none of its inputs.",
+                             "Return a loss that does.")  # fmt: skip
         return held

@@ -26,10 +26,11 @@ def cut(at: Site, x: str, dim: int, start: Size, size: Size, step: int = 1) -> s
         return x
     if isinstance(start, Polynomial):
         # Counted from the end, a start that depends on symbols is often a number.
-        back = difference(start, whole)
-        if not isinstance(back, int):
-            raise UnloweredError(f"its slice starts at {start} of {whole}")
-        start = back
+        left = difference(whole, start)
+        if not isinstance(left, int):
+            x = at.node("slice", x, dim=dim, tail=True, size=text((left,)))
+            return cut(at, x, dim, 0, size, step)
+        start = -left
     if isinstance(whole, int) and isinstance(size, int):
         start = start % whole
         return at.node("slice", x, dim=dim, start=start, stop=start + (size - 1) * step + 1, step=step)
@@ -82,9 +83,7 @@ def _unbind(at: Site) -> list[Held]:
 
 def _concat(at: Site) -> str:
     rank = len(at.made.shape)
-    # Torch lets an empty tensor of one dim stand among others.
-    names = [x for x in at.tensors(0, "tensors") if 0 not in at.meta(x).shape]
-    names = [at.cast(x, at.made.dtype) for x in names]
+    names = [at.cast(x, at.made.dtype) for x in at.tensors(0, "tensors")]
     return at.node("concat", *names, dim=at.dim(1, "dim", rank, 0)) if len(names) > 1 else names[0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....core.graph import Attribute
-from ....core.symbol import Polynomial, Size
+from ....core.symbol import Polynomial, Size, symbol
 from ....core.tensor import TensorMeta
 from ...builder import BlockBuilder
 from ..program import Argument, Call, Ref, Word
@@ -26,8 +26,15 @@ class Number:
     dtype: str
 
 
-Held = str | Number
-"""A value of the block by name, or a number."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """A value without elements: nothing is computed for it, and joins leave it out."""
+
+    meta: TensorMeta
+
+
+Held = str | Number | Empty
+"""A value of the block by name, a number, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +73,24 @@ class Site:
         number = self.known(argument)
         if number is not None:
             return self.full((), number.value, number.dtype)
+        if isinstance(argument, Polynomial):
+            return self.amount(argument)
         if not isinstance(argument, Ref):
             raise UnloweredError(f"{argument!r} stands where a tensor is expected")
         held = self.held[argument.name]
-        assert isinstance(held, str)
+        if not isinstance(held, str):
+            raise UnloweredError(f"it computes with a tensor without elements, {argument.name}")
         return held
+
+    def amount(self, size: Size) -> str:
+        """Return a size as a value: the ones of a tensor that has it, added up."""
+        total = ""
+        for monomial, coefficient in Polynomial.of(size).terms:
+            ones = self.full([symbol(name) for name in monomial], 1, "int64")
+            part = self.node("sum", ones) if monomial else ones
+            part = self.node("scale", part, factor=coefficient) if coefficient != 1 else part
+            total = self.node("add", total, part) if total else part
+        return total
 
     def known(self, argument: Argument) -> Number | None:
         """Return the number that an argument is, or None."""
@@ -86,8 +106,6 @@ class Site:
     def number(self, position: int, name: str = "") -> int | float | bool | None:
         """Return an argument that is a number; None for a tensor."""
         argument = self.argument(position, name)
-        if isinstance(argument, Polynomial):
-            raise UnloweredError(f"it computes with the size {argument}, where a number is expected")
         known = self.known(argument)
         return known.value if known else None
 
@@ -95,7 +113,11 @@ class Site:
         """Return an argument that is a list of tensors."""
         argument = self.argument(position, name)
         assert isinstance(argument, tuple)
-        return tuple(self.value(part) for part in argument)
+        return tuple(self.value(part) for part in argument if not self.empty(part))
+
+    def empty(self, argument: Argument) -> bool:
+        """Return whether an argument is a tensor without elements."""
+        return isinstance(argument, Ref) and isinstance(self.held[argument.name], Empty)
 
     def integer(self, position: int, name: str = "", default: int | None = None) -> int:
         """Return an argument that is an integer."""
@@ -109,10 +131,10 @@ class Site:
     def real(self, position: int, name: str, default: float) -> float:
         """Return an argument that is a number, as a float."""
         value = self.argument(position, name, default)
-        number = default if value is None else self.number(position, name) if self.given(position, name) else default
-        if number is None:
-            raise UnloweredError(f"its {name} is a tensor, where a number is expected")
-        return float(number)
+        number = self.known(value)
+        if value is not None and number is None:
+            raise UnloweredError(f"its {name} is {value}, where a number is expected")
+        return float(number.value) if number else default
 
     def flag(self, position: int, name: str, default: bool) -> bool:
         """Return an argument that is a truth value."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .site import Row, Site, UnloweredError, text
+from ....core.symbol import Polynomial, Size
+from ..program import Argument
+from .site import Row, Site, UnloweredError
 
 
 def _reshape(at: Site) -> str:
@@ -69,15 +71,23 @@ def _repeat(at: Site) -> str:
     times = at.argument(1, "repeats")
     assert isinstance(times, tuple)
     x = at.unsqueezed(x, *range(len(times) - at.rank(x)))
-    shape = at.meta(x).shape
-    ones = tuple(made if size == 1 else size for size, made in zip(shape, at.made.shape, strict=True))
-    counts = tuple(1 if size == 1 else n for size, n in zip(shape, times, strict=True))
-    x = at.expanded(x, ones)
-    if all(n == 1 for n in counts):
-        return x
-    if not all(isinstance(n, int) for n in counts):
-        raise UnloweredError(f"it repeats a tensor of {text(shape)} {counts} times, which depends on symbols")
-    return at.node("repeat", x, times=tuple(int(n) for n in counts if isinstance(n, int)))
+    counts = []
+    for dim, (n, made) in enumerate(zip(times, at.made.shape, strict=True)):
+        shape = at.meta(x).shape
+        whole = shape[dim] != 1 and isinstance(n, int)
+        counts.append(n if whole and isinstance(n, int) else 1)
+        if n == 1 or whole:
+            continue
+        if shape[dim] != 1:
+            x = at.expanded(at.unsqueezed(x, dim), (*shape[:dim], _size(n), *shape[dim:]))
+        x = at.reshaped(x, (*shape[:dim], made, *shape[dim + 1 :])) if shape[dim] != 1 else at.expanded(
+            x, (*shape[:dim], made, *shape[dim + 1 :]))  # fmt: skip
+    return x if all(n == 1 for n in counts) else at.node("repeat", x, times=tuple(counts))
+
+
+def _size(argument: Argument) -> Size:
+    assert isinstance(argument, int | Polynomial)
+    return argument
 
 
 def _repeat_interleave(at: Site) -> str:
