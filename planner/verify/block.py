@@ -8,12 +8,11 @@ from itertools import zip_longest
 
 from ..core.graph import Block, Node, Repeat, Value
 from ..core.layers import list_of
-from ..core.symbol import Polynomial, Size
+from ..core.symbol import positive
 from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..errors import Diagnostic, PlannerError
 from ..ops import OPS
 
-SYMBOLS = frozenset({"B", "S"})
 # What functions of the operator table raise on operands that they do not expect.
 _MISFIT = (PlannerError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
@@ -82,15 +81,9 @@ def _define(name: str, meta: TensorMeta, metas: Metas, found: list[Diagnostic]) 
         found.append(finding("name-repeated", name, "is made twice in one block"))
     if meta.dtype not in {*DTYPE_BYTES, "compute"}:
         found.append(finding("dtype-unknown", name, f"has the element type {meta.dtype!r}"))
-    if not all(_known(size) for size in meta.shape):
+    if not all(positive(size) for size in meta.shape):
         found.append(finding("shape-unknown", name, f"has the shape {meta}"))
     metas[name] = meta
-
-
-def _known(size: Size) -> bool:
-    """Say whether a size is positive whatever positive values the plan's symbols take."""
-    terms = Polynomial.of(size).terms
-    return bool(terms) and all(SYMBOLS.issuperset(names) and n > 0 for names, n in terms)
 
 
 def _check_operator(node: Node, metas: Mapping[str, TensorMeta], found: list[Diagnostic]) -> None:
