@@ -26,7 +26,9 @@ SAMPLES, LONGEST_SEQ = 6, 2048
 Stage = Callable[[float, str], None]
 
 
-def trace_config(content: str, name: str, *, dtype: torch.dtype = torch.bfloat16, stage: Stage | None = None) -> Program:
+def trace_config(
+    content: str, name: str, *, dtype: torch.dtype = torch.bfloat16, stage: Stage | None = None
+) -> Program:
     """Return the program of the model that a config describes.
 
     Parameters
