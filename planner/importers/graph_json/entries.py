@@ -16,7 +16,7 @@ from ..config_fields import shown
 from .form import MAX_NAME
 
 # Names end up in exported code, in files and on the page: nothing in them may end a string or a line.
-_NAME = re.compile(r"[\w.*/:\-]+", re.ASCII)
+_NAME = re.compile(r"[\w.*/:+\-]+", re.ASCII)
 _CLASS = re.compile(r"[^\W\d][\w.]*", re.ASCII)
 _MAX_ELEMENTS = 1 << 62
 
@@ -87,7 +87,7 @@ class Entry:
         """Return the name of an operator, a value, a parameter or a module."""
         text = self.text()
         if not _NAME.fullmatch(text) and not (empty and not text):
-            self.refuse(f"is {shown(text)}, no name", "Write names with letters, digits and . _ * / : - alone.")
+            self.refuse(f"is {shown(text)}, no name", "Write names with letters, digits and . _ * / : + - alone.")
         return text
 
     def class_name(self) -> str:
