@@ -27,12 +27,19 @@ class JsonBounds:
         Error class to raise, and what its codes start with, e.g. `model`.
     max_bytes, max_depth
         Bounds on the UTF-8 text and on nesting.
+    max_values
+        Bound on commas and opening brackets, so on the number of values; 0 for none. A value takes up to a hundred
+        times the memory of its text.
+    max_digits
+        Digits of the longest integer.
     """
 
     error: type[PlannerError]
     prefix: str
     max_bytes: int
     max_depth: int
+    max_values: int = 0
+    max_digits: int = 18
 
     def fail(self, code: str, message: str, hint: str) -> PlannerError:
         """Build the error with this reader's class and prefix."""
@@ -56,6 +63,12 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
         `….json-key`, `….json-character` or `….json-depth`.
     """
     check_size(len(text.encode("utf-8", "surrogatepass")), what, bounds)
+    if bounds.max_values and (count := sum(map(text.count, ",[{"))) > bounds.max_values:
+        raise bounds.fail(
+            "too-large",
+            f"{what} has {count:,} values; at most {bounds.max_values:,} are read.",
+            "Give a smaller file.",
+        )
 
     def number(literal: str) -> float:
         if not math.isfinite(value := float(literal)):
@@ -68,11 +81,11 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
 
     def integer(literal: str) -> int:
         # Longer ones are refused before int() gets slow; no size or count comes near.
-        if len(literal.lstrip("-")) > 18:
+        if len(literal.lstrip("-")) > bounds.max_digits:
             raise bounds.fail(
                 "json-number",
                 f"{what} holds an integer of {len(literal)} digits.",
-                "Write integers of at most 18 digits.",
+                f"Write integers of at most {bounds.max_digits} digits.",
             )
         return int(literal)
 

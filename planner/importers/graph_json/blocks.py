@@ -8,7 +8,7 @@ from ...core.symbol import Polynomial
 from ...core.tensor import TensorMeta
 from ...errors import PlannerError
 from ...ops import OPS
-from .entries import Entry
+from ..entries import Entry
 from .form import MAX_COUNT, MAX_ITEMS, MAX_TEXT, from_plain
 
 # What functions of the operator table raise on operands and attributes that they do not expect.
@@ -247,7 +247,7 @@ def _attributes(entry: Entry) -> tuple[tuple[str, Attribute], ...]:
         entry.refuse("is no object", "Give attributes by name.")
     found: list[tuple[str, Attribute]] = []
     for key in sorted(entry.value):
-        member = Entry(entry.value[key], f"{entry.place}.{key}", entry.file)
+        member = entry.at(key)
         if not key.isidentifier() or not key.isascii():
             entry.refuse(f"has the key {key[:40]!r}, no name of an attribute", "Write letters, digits and underscores.")
         value = from_plain(member.value)
