@@ -62,7 +62,8 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
         Of the class in `bounds`, with code `….too-large`, `….json-syntax`, `….json-number`,
         `….json-key`, `….json-character` or `….json-depth`.
     """
-    check_size(len(text.encode("utf-8", "surrogatepass")), what, bounds)
+    raw = text.encode("utf-8", "surrogatepass")
+    check_size(len(raw), what, bounds)
     if bounds.max_values and (count := sum(map(text.count, ",[{"))) > bounds.max_values:
         raise bounds.fail(
             "too-large",
@@ -117,7 +118,8 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
         ) from None
     except RecursionError:
         raise _too_deep(what, bounds) from None
-    _check(value, what, bounds)
+    # Raw halves are three bytes that start with 0xed.
+    _check(value, what, bounds, escapes="\\u" in text or b"\xed" in raw)
     return value
 
 
@@ -141,25 +143,27 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _check(value: object, what: str, bounds: JsonBounds) -> None:
-    level, depth = [value], 0
+def _check(value: object, what: str, bounds: JsonBounds, escapes: bool) -> None:
+    """Refuse deep nesting, and halves of surrogate pairs, which only texts with escapes can hold."""
+    level = [value] if isinstance(value, dict | list) else []
+    texts: list[object] = [value]
+    depth = 0
     while level:
         depth += 1
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict | list) and depth > bounds.max_depth:
-                raise _too_deep(what, bounds)
-            if isinstance(item, dict):
-                below += [*item.keys(), *item.values()]
-            elif isinstance(item, list):
-                below += item
-            elif isinstance(item, str) and not item.isascii() and any("\ud800" <= char <= "\udfff" for char in item):
-                raise bounds.fail(
-                    "json-character",
-                    f"{what} holds half of a surrogate pair in {_short(item)!a}.",
-                    "Write the whole character.",
-                )
-        level = below
+        if depth > bounds.max_depth:
+            raise _too_deep(what, bounds)
+        below = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+        if escapes:
+            texts += [key for item in level if isinstance(item, dict) for key in item]
+            texts += below
+        level = [part for part in below if isinstance(part, dict | list)]
+    for text in texts if escapes else ():
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise bounds.fail(
+                "json-character",
+                f"{what} holds half of a surrogate pair in {_short(text)!a}.",
+                "Write the whole character.",
+            )
 
 
 def _too_deep(what: str, bounds: JsonBounds) -> PlannerError:

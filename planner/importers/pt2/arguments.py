@@ -33,6 +33,8 @@ class Scope:
 
     def __init__(self, symbols: Mapping[str, str], sizes: dict[str, Entry], values: dict[str, str]) -> None:
         self.symbols, self.sizes, self.values = symbols, sizes, values
+        # Many tensors have the same few sizes.
+        self._read: dict[str, Size | None] = {}
 
     def ref(self, entry: Entry) -> Ref:
         """Return the use of a tensor that was made before."""
@@ -52,7 +54,9 @@ class Scope:
         if kind != "as_expr":
             entry.refuse(f"is {kind}, no size", "Give as_int or as_expr.")
         text = value.at("expr_str").text(MAX_TEXT)
-        size = read_size(text, self.symbols)
+        if text not in self._read:
+            self._read[text] = read_size(text, self.symbols)
+        size = self._read[text]
         if size is None:
             value.refuse(
                 f"is {text[:80]}, which is no polynomial of {' and '.join(self.symbols) or 'sizes'}",
