@@ -80,7 +80,7 @@ class _Work:
         nodes: list[AssignedNode] = []
         for item in block.body:
             if isinstance(item, Repeat):
-                self._repeat(item, layouts_of)
+                self._repeat(item, layouts_of, first_reads)
             else:
                 nodes += self._node(item, layouts_of, first_reads, layer=0)
         inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta))) for v in block.inputs)
@@ -91,17 +91,20 @@ class _Work:
             )
         )  # fmt: skip
 
-    def _repeat(self, repeat: Repeat, outer: dict[str, Layout]) -> None:
-        """Cut the repeat into runs and assign each; the carried layout of a run is what its block gives back."""
+    def _repeat(self, repeat: Repeat, outer: dict[str, Layout], first_reads: dict[str, Layout]) -> None:
+        """Cut the repeat into runs and assign each; the carried layout of a run is what its block gives back.
+
+        A captured input or parameter of the model lies as its first reader wants it, in whatever scope that is.
+        """
         bounds = _cuts(repeat, self.decisions)
         runs = self.assembled.setdefault(repeat.name, [])
         carried_count = len(repeat.results)
-        carried = [outer[name].adjoint for name in repeat.operands[:carried_count]]
-        captured = repeat.block.inputs[carried_count:]
-        captured_layouts = {
-            value.name: outer[name] for value, name in zip(captured, repeat.operands[carried_count:], strict=True)
-        }
+        bound = tuple(zip(repeat.block.inputs, repeat.operands, strict=True))
+        lying = first_reads | outer
+        carried = [lying.get(name, _whole(v.meta)).adjoint for v, name in bound[:carried_count]]
+        captured_layouts = {v.name: outer[name] for v, name in bound[carried_count:] if name in outer}
         operands = list(repeat.operands)
+        names = [value.name for value in repeat.block.inputs]
         for index, (start, stop) in enumerate(pairwise(bounds)):
             for _ in range(4):
                 nodes, reads, made = self._block(repeat.block, carried, captured_layouts, start)
@@ -109,9 +112,12 @@ class _Work:
                 if settled == carried:
                     break
                 carried = settled
+            wanted = reads | dict(zip(names, carried, strict=False))
+            for inner, name in zip(names, operands, strict=True):
+                if name not in outer and inner in wanted and not index:
+                    first_reads.setdefault(name, wanted[inner])
             last = stop == repeat.count
             results = tuple(v.name if last else f"{v.name}@{stop}" for v in repeat.results)
-            names = [value.name for value in repeat.block.inputs]
             runs.append(
                 Assembly(
                     name=repeat.name, start=start, stop=stop, nodes=tuple(nodes),
@@ -122,7 +128,7 @@ class _Work:
                     ),
                     carried=tuple(zip(names, repeat.block.outputs, strict=False)),
                     operands=tuple(zip(names, operands, strict=True)),
-                    results=results, position=index,
+                    results=results, position=index, period=repeat.period,
                 )
             )  # fmt: skip
             operands[:carried_count] = results

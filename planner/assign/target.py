@@ -6,20 +6,25 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from ..core.layers import Layers
+
 Span = tuple[int, int]
 EVERYWHERE: Span = (0, 1 << 60)
 
 
 @lru_cache(maxsize=65536)
 def span(target: str, name: str) -> Span | None:
-    """Return the layers `start … stop-1` of the template `name` that `target` names; None if it names none.
+    """Return the iterations `start … stop-1` of the template `name` that `target` names; None if it names none.
+
+    Layers of which some are named that do not follow each other in the template are not named: a run of layers is one
+    piece.
 
     Parameters
     ----------
     target
         Tokens with dots or slashes between, matched against any run of consecutive tokens of the name.
     name
-        Path of a node or parameter, with `*` for the layer index.
+        Path of a node or parameter, with a token for the layer index (`core.layers`).
     """
     wanted, tokens = re.split(r"[./]", target), re.split(r"[./]", name)
     for start in range(len(tokens) - len(wanted) + 1):
@@ -31,15 +36,27 @@ def span(target: str, name: str) -> Span | None:
 
 
 def covers(target: str, name: str, layer: int) -> bool:
-    """Return whether `target` names the template `name` in this layer."""
+    """Return whether `target` names the template `name` in this iteration."""
     found = span(target, name)
     return found is not None and found[0] <= layer < found[1]
 
 
 def _token(wanted: str, token: str) -> Span | None:
+    layers = _layers_of(token)
+    if layers is not None:
+        named = Layers.parse(wanted)
+        if wanted == "*" or named is None:
+            return EVERYWHERE if wanted == "*" else None
+        return layers.span(named)
+    if any(fnmatchcase(token, choice) for choice in wanted.split("|")):
+        return EVERYWHERE
+    # A layer that stands for itself, beside runs of others.
+    named, one = Layers.parse(wanted), Layers.parse(token)
+    return EVERYWHERE if named and one and one.span(named) else None
+
+
+def _layers_of(token: str) -> Layers | None:
+    """Return the layers that a token of a template stands for; None for any other token."""
     if token == "*":
-        if wanted == "*":
-            return EVERYWHERE
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", wanted)
-        return (int(match[1]), int(match[2] or match[1]) + 1) if match else None
-    return EVERYWHERE if any(fnmatchcase(token, choice) for choice in wanted.split("|")) else None
+        return Layers(*EVERYWHERE)
+    return Layers.parse(token) if "-" in token else None

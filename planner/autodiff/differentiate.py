@@ -27,6 +27,9 @@ from ..core.gradient import raw_layout
 from ..core.layout import Layout
 from ..ops import OPS
 
+Place = tuple[int, str]
+"""Index of a scope and the name of a value in it: blocks may call their inputs alike."""
+
 
 def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
     """Return the training graph of a sharded graph.
@@ -44,13 +47,13 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
             assembly=scope.assembly,
             fanouts=tuple(
                 _backward(assignment, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
-                if f.value in with_gradient
+                if (index, f.value) in with_gradient
                 else f
                 for f in scope.fanouts
             ),
             updates=tuple(_update(assignment, p, plan_edge) for p in scope.assembly.parameters),
         )
-        for scope in sharded.scopes
+        for index, scope in enumerate(sharded.scopes)
     )
     return TrainingGraph(assignment=assignment, scopes=scopes)
 
@@ -70,7 +73,7 @@ def _backward(
     assignment: Assignment,
     fanout: Fanout,
     placed: ParameterLayout | None,
-    with_gradient: frozenset[str],
+    with_gradient: frozenset[Place],
     plan_edge: PlanEdge,
 ) -> Fanout:
     gradient = placed.gradient if placed else fanout.source.adjoint
@@ -112,7 +115,7 @@ def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:
     return next((n for n in nodes if n.node.name == reader.node), None)
 
 
-def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[str]) -> Layout | None:
+def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]) -> Layout | None:
     """Return the raw layout at a reader; None where its operator hands no gradient to this operand."""
     node = _node(assignment, reader)
     if node is None:
@@ -120,28 +123,30 @@ def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[str]) 
     definition = OPS[node.node.op]
     if definition.operand_names[reader.operand] not in definition.differentiable:
         return None
-    if not any(value.name in with_gradient for value in node.node.results):
+    if not any((reader.scope, value.name) in with_gradient for value in node.node.results):
         return None
     return raw_layout(reader.layout, node.results, node.node.name)
 
 
-def _values_with_gradient(assignment: Assignment) -> frozenset[str]:
-    """Return the names of all parameters and values that depend on a parameter and on which the loss depends.
+def _values_with_gradient(assignment: Assignment) -> frozenset[Place]:
+    """Return all parameters and values that depend on a parameter and on which the loss depends.
 
     What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
     """
-    parameters = {p.parameter.name for a in assignment.assemblies for p in a.parameters}
+    parameters = {(i, p.parameter.name) for i, a in enumerate(assignment.assemblies) for p in a.parameters}
     flows = tuple(_flows(assignment))
-    wanted = _reached(assignment.graph.root.outputs[:1], ((target, source) for source, target in flows))
+    losses = ((0, name) for name in assignment.graph.root.outputs[:1])
+    wanted = _reached(losses, ((target, source) for source, target in flows))
     return _reached(parameters, flows) & wanted
 
 
-def _reached(start: Iterable[str], flows: Iterable[tuple[str, str]]) -> frozenset[str]:
+def _reached(start: Iterable[Place], flows: Iterable[tuple[Place, Place]]) -> frozenset[Place]:
     """Return what the flows lead to from a start, itself with it."""
-    leads: dict[str, list[str]] = {}
+    leads: dict[Place, list[Place]] = {}
     for source, target in flows:
         leads.setdefault(source, []).append(target)
-    found, ahead = set(start), list(start)
+    found = set(start)
+    ahead = list(found)
     while ahead:
         fresh = [target for target in leads.get(ahead.pop(), ()) if target not in found]
         found.update(fresh)
@@ -149,14 +154,15 @@ def _reached(start: Iterable[str], flows: Iterable[tuple[str, str]]) -> frozense
     return frozenset(found)
 
 
-def _flows(assignment: Assignment) -> Iterator[tuple[str, str]]:
-    """Yield pairs of names: a gradient of the second is one of the first too."""
-    for assembly in assignment.assemblies:
-        yield from ((outer, inner) for inner, outer in assembly.operands)
-        yield from ((output, inner) for inner, output in assembly.carried)
-        yield from ((o, r) for (_, o), r in zip(assembly.carried, assembly.results, strict=False))
+def _flows(assignment: Assignment) -> Iterator[tuple[Place, Place]]:
+    """Yield pairs: a gradient of the second is one of the first too."""
+    for index, assembly in enumerate(assignment.assemblies):
+        yield from (((0, outer), (index, inner)) for inner, outer in assembly.operands)
+        yield from (((index, output), (index, inner)) for inner, output in assembly.carried)
+        carried = zip(assembly.carried, assembly.results, strict=False)
+        yield from (((index, output), (0, result)) for (_, output), result in carried)
         for assigned in assembly.nodes:
             definition = OPS[assigned.node.op]
             for name, operand in zip(definition.operand_names, assigned.node.operands, strict=False):
                 if name in definition.differentiable:
-                    yield from ((operand, value.name) for value in assigned.node.results)
+                    yield from (((index, operand), (index, value.name)) for value in assigned.node.results)

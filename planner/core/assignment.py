@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ..errors import Diagnostic
 from .collective import Redistribution
 from .graph import ModelGraph, Node, Parameter
+from .layers import Layers, list_of, templates
 from .layout import Layout
 from .mesh import DeviceMesh
 from .strategy import ShardStrategy
@@ -57,12 +58,16 @@ class ParameterLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The assigned nodes of one scope: the root block, or the layers `start … stop-1` of a repeated block.
+    """The assigned nodes of one scope: the root block, or the iterations `start … stop-1` of a repeated block.
 
     Parameters
     ----------
     name
         Empty for the root; else the repeat's name.
+    start, stop
+        For a run, its iterations of the repeat.
+    period
+        Number of layers that an iteration runs.
     inputs
         The block's inputs with their layouts. For a run, carried inputs come first; a captured input is not listed,
         since it is redistributed outside the loop.
@@ -82,6 +87,7 @@ class Assembly:
     operands: tuple[tuple[str, str], ...] = ()
     results: tuple[str, ...] = ()
     position: int = 0
+    period: int = 1
 
     def parameter(self, name: str) -> ParameterLayout | None:
         """Return where a parameter lies; None if the scope has none of this name."""
@@ -89,15 +95,32 @@ class Assembly:
 
     @property
     def count(self) -> int:
-        """How many layers the scope stands for."""
+        """How many iterations the scope stands for."""
         return self.stop - self.start
 
     @property
+    def path(self) -> str:
+        """Path of the list of layers that a run runs through."""
+        return list_of(self.name)[0]
+
+    @property
+    def layers(self) -> Layers:
+        """The layers of the list that a run runs through."""
+        whole = list_of(self.name)[1] or Layers(0, self.stop)
+        return whole.part(self.start * self.period, self.stop * self.period)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Paths of the layers of one iteration, with tokens for their indices; the path of the root for the root."""
+        return templates(self.name, self.period) if self.name else ("",)
+
+    @property
     def title(self) -> str:
-        """Name with the range of layers, for people."""
+        """Path of the list with the range of layers, for people."""
         if not self.name:
             return ""
-        return f"{self.name}.{self.start}" + (f"-{self.stop - 1}" if self.count > 1 else "")
+        layers = self.layers
+        return f"{self.path}.{layers.first}" + (f"-{layers.last}" if layers.count > 1 else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@
 ModelGraph ── root Block ── Node | Repeat ── Block ── Node
 ```
 
-A value is named like the node that makes it, `name:k` for result k > 0. In a repeated block, names hold `*` where the
-layer index stands; parameters likewise.
+A value is named like the node that makes it, `name:k` for result k > 0. In a repeated block, names hold a token where
+the layer index stands (`core.layers`): `*`, or the range of layers where the list has others; parameters likewise.
 
 Invariants (checked by `planner.verify`): acyclic; each operand is an input, a parameter or an earlier result of its
 block; a `Repeat` carries its first inputs (`carried`) from iteration to iteration.
@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import ModelError
+from .layers import list_of, templates
 from .rule import ShardingRule
+from .symbol import Polynomial
 from .tensor import TensorMeta
 
 Attribute = int | float | str | bool | tuple[int, ...] | tuple[float, ...]
@@ -31,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A trainable tensor of a module, named by its path, with `*` for the layer index in a repeated block."""
+    """A trainable tensor of a module, named by its path, with a token for the layer index in a repeated block."""
 
     name: str
     meta: TensorMeta
@@ -111,12 +114,14 @@ class Repeat:
     Parameters
     ----------
     name
-        Module path of the list of layers; layer `i` is `name.i`.
+        Module path of the list of layers, `model.layers`; with the range of them that it runs through,
+        `model.layers.3-60`, where the list has others or an iteration runs several.
     count
         Number of iterations.
     block
-        One iteration. Its first `len(results)` inputs are *carried*: the outputs of an iteration are these inputs of
-        the next. Its further inputs are *captured*: the same outer value in every iteration.
+        One iteration: one layer, or several that alternate. Its first `len(results)` inputs are *carried*: the outputs
+        of an iteration are these inputs of the next. Its further inputs are *captured*: the same outer value, input or
+        parameter in every iteration.
     operands
         Outer values for the block's inputs: what is carried into the first iteration, then what is captured.
     results
@@ -128,6 +133,17 @@ class Repeat:
     block: Block
     operands: tuple[str, ...]
     results: tuple[Value, ...]
+
+    @property
+    def period(self) -> int:
+        """Number of layers of the list that an iteration runs."""
+        layers = list_of(self.name)[1]
+        return 1 if layers is None else layers.count // self.count
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Paths of the layers of an iteration, with tokens for their indices."""
+        return templates(self.name, self.period)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +168,63 @@ class ModelSource:
     content: str = field(repr=False)
 
 
+FEEDS = ("integers", "next", "normal", "uniform", "mask", "one_hot")
+"""What an input may be fed with.
+
+- `integers`: each from `low` to `high` - 1.
+- `next`: at each place along the last dim, what the input `next_of` has one place later.
+- `normal`: numbers of mean 0 and variance 1; `uniform`: numbers from `low` to `high`.
+- `mask`: 1 in the first places of each row, at least one, and 0 in the others; a row is what one sample has along the
+  last dim.
+- `one_hot`: 1 at one place of the last dim, 0 at the others.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """What values an input of a model takes, so that synthetic data can be made of it.
+
+    Parameters
+    ----------
+    name
+        The input.
+    kind
+        One of `FEEDS`.
+    low, high
+        Bounds, where the kind has some.
+    ignored
+        Of labels: the value that stands for no target, such as -100; the last places of some rows take it. None for
+        inputs that know no such value.
+    next_of
+        Of the kind `next`: the input whose next elements these are.
+
+    Raises
+    ------
+    ModelError
+        `model.feed` for an unknown kind, an empty range, or a `next_of` without the kind or the other way round.
+    """
+
+    name: str
+    kind: str
+    low: float = 0
+    high: float = 1
+    ignored: int | None = None
+    next_of: str = ""
+
+    def __post_init__(self) -> None:
+        problem = ""
+        if self.kind not in FEEDS:
+            problem = f"can't be fed with {self.kind!r}"
+        elif self.kind in {"integers", "uniform"} and not self.low < self.high:
+            problem = f"takes no value: none is from {self.low:g} and below {self.high:g}"
+        elif (self.kind == "next") != bool(self.next_of):
+            problem = f"is fed with {self.kind!r}, but next_of is {self.next_of!r}"
+        if problem:
+            raise ModelError(
+                "model.feed", f"Input {self.name} {problem}.", f"Kinds are {', '.join(FEEDS)}.", subject=self.name
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGraph:
     """A whole model with its loss.
@@ -166,6 +239,10 @@ class ModelGraph:
         Name of the value that holds the logits, for the memory report; may be empty.
     longest_seq
         Tokens that a sequence may have at most, where positions are learnt; 0 for any number.
+    feeds
+        What each input of the root is fed with, in the order of the inputs.
+    fixed
+        Sentences on what the model fixes of batch and sequence.
     """
 
     name: str
@@ -174,6 +251,14 @@ class ModelGraph:
     modules: tuple[Module, ...]
     logits: str = ""
     longest_seq: int = 0
+    feeds: tuple[Feed, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that the sizes of the inputs are open in, sorted: of `B` and `S` those that the model has."""
+        sizes = (size for value in self.root.inputs for size in value.meta.shape if isinstance(size, Polynomial))
+        return tuple(sorted({name for size in sizes for names, _ in size.terms for name in names}))
 
     @property
     def parameter_count(self) -> int:

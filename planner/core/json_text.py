@@ -140,7 +140,7 @@ def _check(value: object, what: str, bounds: JsonBounds) -> None:
                 below += [*item.keys(), *item.values()]
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, str) and any("\ud800" <= char <= "\udfff" for char in item):
+            elif isinstance(item, str) and not item.isascii() and any("\ud800" <= char <= "\udfff" for char in item):
                 raise bounds.fail(
                     "json-character",
                     f"{what} holds half of a surrogate pair in {_short(item)!a}.",

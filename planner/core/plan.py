@@ -2,7 +2,7 @@
 
 A *target* names operators or parameters by module path: dot-separated tokens matched anywhere in the path, so
 `layers.*.mlp.gate_proj` finds `model.layers.*.mlp.gate_proj`. A token may hold `*`, alternatives `q_proj|k_proj`, and,
-where the layer index stands, a number or a range `0-3`.
+where the layer index stands, a number, a range `0-3`, or every second of a range `0-22+2`.
 """
 
 from __future__ import annotations

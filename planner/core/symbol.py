@@ -52,6 +52,8 @@ class Polynomial:
 
 
 Size = int | Polynomial
+SYMBOLS = frozenset({"B", "S"})
+"""What a plan gives values: sequences in a microbatch, and the length of a sequence."""
 
 
 def symbol(name: str) -> Polynomial:
@@ -135,6 +137,12 @@ def quotient(size: Size, divisor: Size) -> Size | None:
             return None
         out[tuple(left)] = count // coefficient
     return _constant(_canonical(out))
+
+
+def positive(size: Size) -> bool:
+    """Say whether a size is positive whatever positive values the plan's symbols take."""
+    terms = Polynomial.of(size).terms
+    return bool(terms) and all(SYMBOLS.issuperset(names) and count > 0 for names, count in terms)
 
 
 def _canonical(terms: Mapping[Monomial, int]) -> Polynomial:

@@ -9,6 +9,7 @@ from ..core.graph import ModelGraph, ModelSource
 from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
+from .graph_json import KIND, read_graph
 from .load import load_hf_config, load_model, load_zoo
 from .shrink import shrunk
 from .zoo_models import zoo_names
@@ -33,6 +34,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
                 summary="config.json of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model",
                 load=load_hf_config,
             ),
+            ImporterDef(name=KIND, summary="a graph as JSON, written by hand or by another tool", load=read_graph),
         )
     }
 )

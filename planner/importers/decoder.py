@@ -20,6 +20,7 @@ from ..core.symbol import symbol
 from ..core.tensor import TensorMeta
 from .builder import BlockBuilder
 from .decoder_config import DecoderConfig, config_text
+from .feeds import language_feeds
 
 LAYERS = "model.layers"
 LAYER = f"{LAYERS}.*"
@@ -36,7 +37,10 @@ def build_decoder(config: DecoderConfig, name: str) -> ModelGraph:
     """
     content = config_text(config)
     source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
-    return ModelGraph(name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head")
+    return ModelGraph(
+        name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head",
+        feeds=language_feeds(config.vocab_size),
+    )  # fmt: skip
 
 
 def _root(config: DecoderConfig) -> Block:

@@ -18,6 +18,7 @@ from ..core.json_text import digest
 from ..core.symbol import symbol
 from ..core.tensor import TensorMeta
 from .builder import BlockBuilder
+from .feeds import language_feeds
 from .gpt2_config import ARCHITECTURE, Gpt2Config, gpt2_text
 
 LAYERS = "transformer.h"
@@ -36,7 +37,7 @@ def build_gpt2(config: Gpt2Config, name: str) -> ModelGraph:
     source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
     return ModelGraph(
         name=name, source=source, root=_root(config), modules=_modules(config), logits="lm_head",
-        longest_seq=config.n_positions,
+        longest_seq=config.n_positions, feeds=language_feeds(config.vocab_size),
     )  # fmt: skip
 
 

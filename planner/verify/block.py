@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import zip_longest
 
 from ..core.graph import Block, Node, Repeat, Value
-from ..core.symbol import Polynomial, Size
+from ..core.layers import list_of
+from ..core.symbol import positive
 from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..errors import Diagnostic, PlannerError
 from ..ops import OPS
 
-SYMBOLS = frozenset({"B", "S"})
 # What functions of the operator table raise on operands that they do not expect.
 _MISFIT = (PlannerError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
@@ -28,13 +29,13 @@ def finding(code: str, subject: str, what: str) -> Diagnostic:
     )
 
 
-def check_block(block: Block, layer: str, found: list[Diagnostic]) -> Metas:
+def check_block(block: Block, layers: tuple[str, ...], found: list[Diagnostic]) -> Metas:
     """Add what is wrong in a block to `found`, and return the metas of its values and parameters.
 
     Parameters
     ----------
-    layer
-        What names of operators and parameters start with; empty for the root.
+    layers
+        What names of operators and parameters start with, one of these; none for the root.
     """
     metas: Metas = {}
     for value in block.inputs:
@@ -47,7 +48,7 @@ def check_block(block: Block, layer: str, found: list[Diagnostic]) -> Metas:
     for item in block.body:
         complete = _check_operands(item, metas, made, found)
         if isinstance(item, Repeat):
-            _check_repeat(item, bool(layer), metas, found)
+            _check_repeat(item, bool(layers), metas, found)
         elif complete:
             _check_operator(item, metas, found)
         _define_results(item, metas, found)
@@ -55,8 +56,8 @@ def check_block(block: Block, layer: str, found: list[Diagnostic]) -> Metas:
         if output not in metas:
             found.append(finding("value-undefined", output, "is an output that is never made"))
     for name in (*(item.name for item in block.body), *(p.name for p in block.parameters)):
-        if not name.startswith(layer):
-            found.append(finding("layer-name", name, f"is repeated, and does not start {layer}"))
+        if layers and not any(re.match(rf"{re.escape(layer)}[./]", name) for layer in layers):
+            found.append(finding("layer-name", name, f"is repeated, and does not start {' or '.join(layers)}"))
     return metas
 
 
@@ -80,15 +81,9 @@ def _define(name: str, meta: TensorMeta, metas: Metas, found: list[Diagnostic]) 
         found.append(finding("name-repeated", name, "is made twice in one block"))
     if meta.dtype not in {*DTYPE_BYTES, "compute"}:
         found.append(finding("dtype-unknown", name, f"has the element type {meta.dtype!r}"))
-    if not all(_known(size) for size in meta.shape):
+    if not all(positive(size) for size in meta.shape):
         found.append(finding("shape-unknown", name, f"has the shape {meta}"))
     metas[name] = meta
-
-
-def _known(size: Size) -> bool:
-    """Say whether a size is positive whatever positive values the plan's symbols take."""
-    terms = Polynomial.of(size).terms
-    return bool(terms) and all(SYMBOLS.issuperset(names) and n > 0 for names, n in terms)
 
 
 def _check_operator(node: Node, metas: Mapping[str, TensorMeta], found: list[Diagnostic]) -> None:
@@ -126,6 +121,7 @@ def _check_repeat(repeat: Repeat, nested: bool, metas: Metas, found: list[Diagno
     block, name = repeat.block, repeat.name
     if repeat.count < 1:
         found.append(finding("repeat-count", name, f"runs {repeat.count} times"))
+        return
     counts = len(repeat.operands), len(block.inputs), len(repeat.results), len(block.outputs)
     if counts[0] != counts[1] or counts[2] != counts[3] or counts[2] > counts[1]:
         found.append(
@@ -135,7 +131,9 @@ def _check_repeat(repeat: Repeat, nested: bool, metas: Metas, found: list[Diagno
                 "binds {} values to {} inputs and {} results to {} outputs".format(*counts),
             )
         )
-    inner = check_block(block, f"{name}.*", found)
+    if (layers := list_of(name)[1]) and layers.count % repeat.count:
+        found.append(finding("repeat-count", name, f"runs {repeat.count} times through {layers.count} layers"))
+    inner = check_block(block, repeat.templates, found)
     carried = block.inputs[: len(block.outputs)]
     _same(name, "outer value", [metas.get(v) for v in repeat.operands], block.inputs, found)
     _same(name, "output", [inner.get(v) for v in block.outputs], carried, found)

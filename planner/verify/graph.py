@@ -5,7 +5,7 @@
 - Every value has a known shape and element type, and both are those that its operator infers.
 - Every node's rule is its operator's rule on the shapes that it has.
 - A `Repeat` carries values of one shape and type, captures what its block declares, and holds no
-  other repeat; names in its block start with `name.*`.
+  other repeat; names in its block start with the path of a layer of it, `name.*`.
 - The first output of the root is a scalar, the loss.
 - Every operator and parameter is of a module of the graph; parents come before children.
 """
@@ -31,7 +31,7 @@ def verify_graph(graph: ModelGraph) -> tuple[Diagnostic, ...]:
         found.append(finding("source-digest", graph.name, "has a digest of other content"))
     found += _repeated_names(graph)
     found += _modules(graph)
-    metas = check_block(graph.root, "", found)
+    metas = check_block(graph.root, (), found)
     found += _loss(graph, metas)
     return tuple(found)
 

@@ -7,7 +7,9 @@ says so.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from ...core.symbol import Size, parse
 from ...core.tensor import DTYPE_BYTES, TensorMeta
 from ...errors import ModelError
 from ..aten.program import Argument, Buffer, Call, Input, Member, Program, Ref, Weight, Word
+from .causes import told, tracing_failed
 
 MAX_BUFFER = 1 << 16
 """Elements of the largest buffer whose values are kept."""
@@ -62,14 +65,56 @@ def trace(
     compute
         Element type that stands for the plan's; by default that of the first parameter.
 
+    Where a symbol can't stay open, it is fixed to the size of the example, and the program says so.
+
     Raises
     ------
     ModelError
         `model.trace-…` when torch can't export the module.
     """
-    shapes = tuple({i: Dim.DYNAMIC for i, symbol in enumerate(dims[key]) if symbol} for key in inputs)
-    exported = export(module, tuple(inputs.values()), dynamic_shapes={"inputs": shapes}, strict=False)
-    return program_of(exported, module, {key: dims[key] for key in inputs}, name, values=values or {}, compute=compute)
+    ordered = {key: tuple(dims[key]) for key in inputs}
+    symbols = {symbol for row in ordered.values() for symbol in row if symbol}
+    # What stays open, the widest choice first; fixing the sequence alone is what most models need that need anything.
+    choices = [symbols, symbols - {"S"}, set[str]()]
+    problem: Exception | None = None
+    for place, opened in enumerate(choices):
+        if place and opened == choices[place - 1]:
+            continue
+        try:
+            kept = {key: tuple(symbol if symbol in opened else "" for symbol in row) for key, row in ordered.items()}
+            program = _exported(module, inputs, kept, name, values or {}, compute)
+        except Exception as found:
+            problem = found
+            continue
+        why = "" if problem is None else _fixed(ordered, kept, inputs, problem)
+        return replace(program, fixed=((why,) if why else ()) + program.fixed)
+    assert problem is not None
+    raise problem if isinstance(problem, ModelError) else tracing_failed(problem, name) from problem
+
+
+def _exported(
+    module: WithLoss, inputs: Mapping[str, torch.Tensor], dims: Mapping[str, Sequence[str]], name: str,
+    values: Mapping[str, torch.Tensor], compute: torch.dtype | None,
+) -> Program:  # fmt: skip
+    shapes = tuple({i: Dim.AUTO for i, symbol in enumerate(dims[key]) if symbol} for key in inputs)
+    with warnings.catch_warnings():
+        # What torch and the model's code warn of is for those who run the model.
+        warnings.simplefilter("ignore")
+        exported = export(module, tuple(inputs.values()), dynamic_shapes={"inputs": shapes}, strict=False)
+    return program_of(exported, module, dims, name, values=values, compute=compute)
+
+
+def _fixed(
+    wanted: Mapping[str, Sequence[str]], kept: Mapping[str, Sequence[str]], inputs: Mapping[str, torch.Tensor],
+    problem: Exception,
+) -> str:  # fmt: skip
+    """Return the sentence on symbols that are fixed."""
+    sizes = {
+        symbol: inputs[key].shape[i]
+        for key, row in wanted.items() for i, symbol in enumerate(row) if symbol and not kept[key][i]
+    }  # fmt: skip
+    named = " and ".join(f"{symbol} to {size}" for symbol, size in sorted(sizes.items()))
+    return f"The trace fixes {named}: {told(problem)}."
 
 
 def program_of(
