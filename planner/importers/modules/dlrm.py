@@ -7,6 +7,7 @@ Source: Naumov et al. 2019, "Deep Learning Recommendation Model", section 2; the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class Bags(nn.Module):
 def mlp(widths: Sequence[int], last: nn.Module) -> nn.Sequential:
     """Return linear layers of these widths, with ReLU between them and `last` at the end."""
     layers: list[nn.Module] = []
-    for i, (before, after) in enumerate(zip(widths, widths[1:], strict=False)):
+    for i, (before, after) in enumerate(pairwise(widths)):
         layers += [nn.Linear(before, after), nn.ReLU() if i < len(widths) - 2 else last]
     return nn.Sequential(*layers)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def sinusoids(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return cosines, then sines, of positions `[…]` at `width / 2` frequencies from 1 down to 1/10000: `[…, width]`."""
+    """Return cosines, then sines, of positions `[…]` at `width / 2` frequencies from 1 down to 1e-4: `[…, width]`."""
     half = width // 2
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
     frequencies = torch.exp(steps * (-math.log(10_000.0) / half))
