@@ -86,7 +86,13 @@ def _masked(x: Any) -> Any:
     return y
 
 
-WRITES: dict[str, Case] = {"written": case(_written), "masked": case(_masked)}
+def _without_gradient(x: Any) -> Any:
+    with torch.no_grad():
+        y, z = x.exp() * 2, x.sin()
+    return x * y + z, y
+
+
+WRITES: dict[str, Case] = {"written": case(_written), "masked": case(_masked), "no_grad": case(_without_gradient)}
 ELEMENTS: dict[str, Case] = {
     "sums": case(lambda x: (x + 1, 2 - x, x - 3, torch.add(x, x * 2, alpha=3), torch.sub(x, x * x, alpha=2))),
     "rsub": case(lambda x, w: (torch.rsub(x, 1.5, alpha=2), torch.rsub(x, w)), (8,)),
