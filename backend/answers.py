@@ -64,6 +64,7 @@ def model_answer(graph: ModelGraph, model_id: str) -> Model:
         layers=sum(repeat.count for repeat in graph.root.repeats),
         hidden=next((size for size in carried if isinstance(size, int)), 0),
         parameters=graph.parameter_count, longest_seq=graph.longest_seq, builtin=model_id in zoo_names(),
+        symbols=list(graph.symbols), fixed=list(graph.fixed),
     )  # fmt: skip
 
 
@@ -116,7 +117,8 @@ def summary(found: Evaluated) -> Summary:
         optimizer_s=step.child("optimizer").value,
         memory_bytes=report.memory.value, capacity_bytes=report.capacity_bytes,
         memory_parts=[MemoryPart(name=part.name, bytes=part.value) for part in report.memory.children],
-        mfu=report.mfu, tokens_per_second=report.tokens_per_second, flops=report.flops, collectives=calls(report),
+        mfu=report.mfu, samples_per_second=report.samples_per_second, tokens_per_second=report.tokens_per_second,
+        flops=report.flops, collectives=calls(report),
         diagnostics=list(report.diagnostics), evaluated_ms=found.took_s * 1000,
     )  # fmt: skip
 

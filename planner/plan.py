@@ -31,18 +31,38 @@ class Plan:
 
     def __post_init__(self) -> None:
         d = self.decisions
-        for name, value in (("global_batch", d.global_batch), ("seq", d.seq), ("microbatches", d.microbatches)):
-            if value < 1:
-                raise PlannerError("plan.not-positive", f"{name} is {value}.", "Give a number of at least 1.")
+        self._check_sizes()
         if d.global_batch % d.microbatches:
             raise PlannerError(
                 "plan.microbatches",
-                f"{d.global_batch} sequences can't be cut into {d.microbatches} equal microbatches "
+                f"{d.global_batch} {'sequences' if d.seq else 'samples'} can't be cut into {d.microbatches} equal microbatches "
                 f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
                 "Use a number of microbatches that divides the global batch.",
             )
         precision_named(d.precision)
         self.cluster.must_fit(d.mesh)
+
+    def _check_sizes(self) -> None:
+        """Hold batch and sequence to what the model leaves open."""
+        d, name, symbols = self.decisions, self.graph.name, self.graph.symbols
+        sizes = {"global_batch": d.global_batch, "microbatches": d.microbatches} | ({"seq": d.seq} if d.seq else {})
+        for what, value in sizes.items():
+            if value < 1:
+                raise PlannerError("plan.not-positive", f"{what} is {value}.", "Give a number of at least 1.")
+        if "S" in symbols and not d.seq:
+            raise PlannerError(
+                "plan.seq-missing", f"{name} takes sequences, and nothing says how long.", "Give seq, e.g. 2048."
+            )
+        if d.seq and "S" not in symbols:
+            raise PlannerError(
+                "plan.seq-without", f"{name} has no sequence length that could be {d.seq}.", "Leave seq out."
+            )
+        if "B" not in symbols and d.global_batch > 1:
+            raise PlannerError(
+                "plan.batch-fixed",
+                f"{name} fixes its batch: a step takes its inputs as they are, once, not {d.global_batch} times.",
+                "Use a global_batch of 1, or load the model with an open batch.",
+            )
 
     @staticmethod
     def new(
@@ -51,7 +71,7 @@ class Plan:
         cluster: str,
         mesh: Mapping[str, int] | DeviceMesh | str,
         global_batch: int,
-        seq: int,
+        seq: int = 0,
         microbatches: int = 1,
         precision: str = "bf16",
     ) -> Plan:
@@ -64,7 +84,7 @@ class Plan:
         mesh
             Axis → size, or the text `dp:8,tp:8`.
         global_batch, seq
-            Sequences per optimizer step, tokens per sequence.
+            Samples per optimizer step; tokens per sequence, where the model's samples are sequences.
         """
         return Plan(
             graph=graph,
@@ -116,9 +136,8 @@ class Plan:
                 "Use paths of this model.", subject=target,
             )  # fmt: skip
         d = self.decisions
-        symbols = frozenset({("B", d.global_batch // d.microbatches), ("S", d.seq)})
         names = {node.op: tuple(name.rstrip("?") for name in OPS[node.op].operands) for node in nodes}
-        finer, axes = decide(nodes, counts, symbols, d.mesh, side=side, names=names)
+        finer, axes = decide(nodes, counts, d.symbols, d.mesh, side=side, names=names)
         plan = self
         for axis, sizes, _ in finer.splits:
             plan = plan.split_axis(axis, sizes)
@@ -158,8 +177,8 @@ class Plan:
             ),
         )
 
-    def batch(self, *, global_batch: int, seq: int, microbatches: int) -> Plan:
-        """Change sequences per step, tokens per sequence and microbatches."""
+    def batch(self, *, global_batch: int, seq: int = 0, microbatches: int) -> Plan:
+        """Change samples per step, tokens per sequence and microbatches."""
         return self._with(global_batch=global_batch, seq=seq, microbatches=microbatches)
 
     def precise(self, precision: str) -> Plan:

@@ -74,6 +74,8 @@ class Model(BaseModel):
     """A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
 
     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
+    `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
+    has a sentence on each that the model fixes.
     """
 
     id: str
@@ -83,6 +85,8 @@ class Model(BaseModel):
     hidden: int
     parameters: int
     longest_seq: int
+    symbols: list[str]
+    fixed: list[str]
     builtin: bool
 
 

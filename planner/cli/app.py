@@ -210,6 +210,9 @@ def schedule(
     keep: Annotated[
         float, typer.Option(metavar="N", min=0, help="Microbatches that a rank has room for, for `automatic`.")
     ] = 0.0,
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What `automatic` makes small: makespan, or the longest span of a rank.")
+    ] = "makespan",
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the order as torch's CSV.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -222,7 +225,7 @@ def schedule(
     found = answer(
         Asked(
             name=name, ranks=ranks, microbatches=microbatches, per_rank=parts, forward=forward, backward_input=inputs,
-            backward_weight=weights, send=send, keep=keep,
+            backward_weight=weights, send=send, keep=keep, objective=objective,
         )
     )  # fmt: skip
     if as_json:

@@ -68,20 +68,21 @@ def _is_plan(source: str) -> bool:
 def _new(options: PlanOptions) -> Request:
     graph = load_model(options.source)
     mesh = _mesh(options)
-    assumed = {name for name in ("cluster", "global_batch", "seq") if getattr(options, name) is None}
+    open_sizes = {name for name, symbol in (("global_batch", "B"), ("seq", "S")) if symbol in graph.symbols}
+    assumed = {name for name in ("cluster", *open_sizes) if getattr(options, name) is None}
     microbatches = 1 if options.microbatches is None else options.microbatches
     plan = Plan.new(
         graph,
         cluster=options.cluster or cluster_name(mesh.device_count),
         mesh=mesh,
         # Until the data ranks are known, a batch that every count of parts divides.
-        global_batch=max(1, microbatches) * mesh.device_count if options.global_batch is None else options.global_batch,
+        global_batch=_widest(graph, mesh, microbatches) if options.global_batch is None else options.global_batch,
         seq=_default_seq(graph) if options.seq is None else options.seq,
         microbatches=microbatches,
         precision=options.precision or "bf16",
     )
     plan = _edited(plan, options)
-    if options.global_batch is None:
+    if options.global_batch is None and "B" in graph.symbols:
         plan = replace(plan, decisions=replace(plan.decisions, global_batch=microbatches * _data_ranks(plan)))
     return Request(plan=plan, assumed=frozenset(assumed))
 
@@ -129,7 +130,13 @@ def _mesh(options: PlanOptions) -> DeviceMesh:
     return DeviceMesh.of({"dp": 1})
 
 
+def _widest(graph: ModelGraph, mesh: DeviceMesh, microbatches: int) -> int:
+    return max(1, microbatches) * mesh.device_count if "B" in graph.symbols else 1
+
+
 def _default_seq(graph: ModelGraph) -> int:
+    if "S" not in graph.symbols:
+        return 0
     longest = graph.longest_seq or json.loads(graph.source.content).get("max_position_embeddings")
     return min(LONGEST_SEQ, longest) if isinstance(longest, int) else LONGEST_SEQ
 

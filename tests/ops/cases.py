@@ -70,6 +70,7 @@ CASES: dict[str, Node] = {
     "dropout": node("dropout", STREAM, p=0.25, seed=7),
     "divide": node("divide", SCALAR, SCALAR),
     "embedding": node("embedding", LABELS, meta(VOCAB, HIDDEN)),
+    "embedding-padding": node("embedding", LABELS, meta(VOCAB, HIDDEN), padding=5),
     "linear": node("linear", STREAM, meta(OUT, HIDDEN)),
     "linear-bias": node("linear", STREAM, meta(OUT, HIDDEN), meta(OUT)),
     "log_loss": node("log_loss", NUMBERS, NUMBERS, NUMBERS, LABELS, ignore_index=-100),

@@ -9,13 +9,17 @@ import torch
 import torch.nn.functional as F
 
 
-def embedding_of_shard(tokens: torch.Tensor, weight: torch.Tensor, *, first: int) -> torch.Tensor:
-    """Look up tokens in rows `first …` of the table; tokens outside them give zero rows."""
+def embedding_of_shard(
+    tokens: torch.Tensor, weight: torch.Tensor, *, first: int, padding: int | None = None
+) -> torch.Tensor:
+    """Look up tokens in rows `first …` of the table; tokens outside them give zero rows, `padding` no gradient."""
     local = tokens - first
     outside = (local < 0) | (local >= weight.shape[0])
     # A rank without rows picks one of padding, so that its gradient is there and empty.
     rows = weight if weight.shape[0] else F.pad(weight, (0, 0, 0, 1))
-    return F.embedding(local.masked_fill(outside, 0), rows).masked_fill(outside.unsqueeze(-1), 0)
+    held = padding is not None and 0 <= padding - first < weight.shape[0]
+    picked = F.embedding(local.masked_fill(outside, 0), rows, padding - first if padding is not None and held else None)
+    return picked.masked_fill(outside.unsqueeze(-1), 0)
 
 
 def route(probabilities: torch.Tensor, *, count: int, capacity: int, normalized: bool) -> torch.Tensor:
@@ -217,8 +221,8 @@ def _hidden(
 
 
 def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Return x in an element type; numbers in float64, in which plans are proven, stay so."""
-    target: torch.dtype = getattr(torch, dtype)
+    """Return x in an element type, or in that of the model; numbers in float64, in which plans are proven, stay so."""
+    target: torch.dtype = torch.get_default_dtype() if dtype == "compute" else getattr(torch, dtype)
     return x if x.dtype == torch.float64 and target.is_floating_point else x.to(target)
 
 
