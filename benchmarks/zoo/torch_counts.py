@@ -69,9 +69,7 @@ def _(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @fused_attention_backward.register_fake
-def _(
-    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
 
 
@@ -105,7 +103,9 @@ def model_and_inputs(
         values["arguments"] |= change
         read = read_source(json.dumps(values), name)
         with torch.device("meta"):
-            return WithLoss(make_module(read).to(dtype), lambda m, *given: m(*given)), example_inputs(read, dtype, batch)
+            return WithLoss(make_module(read).to(dtype), lambda m, *given: m(*given)), example_inputs(
+                read, dtype, batch
+            )
     model, head, _ = build_model(values | change, name, dtype)
     to_meta(model)
     sizes = {"B": batch, "S": seq}
