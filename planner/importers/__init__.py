@@ -10,15 +10,18 @@ from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
 from .graph_json import KIND, read_graph
-from .load import load_hf_config, load_model, load_zoo
+from .load import load_bytes, load_code, load_hf_config, load_model, load_module, load_zoo
 from .shrink import shrunk
 from .zoo_models import zoo_names
 
 __all__ = [
     "IMPORTERS",
     "ImporterDef",
+    "load_bytes",
+    "load_code",
     "load_hf_config",
     "load_model",
+    "load_module",
     "load_source",
     "load_zoo",
     "shrunk",
@@ -31,7 +34,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
         for definition in (
             ImporterDef(
                 name="hf_config",
-                summary="config.json of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model",
+                summary="config.json of a model type that transformers knows",
                 load=load_hf_config,
             ),
             ImporterDef(name=KIND, summary="a graph as JSON, written by hand or by another tool", load=read_graph),
