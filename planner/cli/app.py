@@ -72,7 +72,9 @@ def trace(
         str, typer.Option(metavar="NAME", help="The output that is the loss, or that it is taken of, by name or place.")
     ] = "",
     loss: Annotated[str, typer.Option(metavar="NAME", help="A loss to take of it: cross_entropy or mse.")] = "",
-    real: Annotated[bool, typer.Option("--real", help="Make the module with its weights, not their shapes alone.")] = False,
+    real: Annotated[
+        bool, typer.Option("--real", help="Make the module with its weights, not their shapes alone.")
+    ] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Read the graph of a model by running it on shapes (needs torch)."""

@@ -10,7 +10,9 @@ from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
 from .graph_json import KIND, read_graph
-from .load import load_bytes, load_code, load_hf_config, load_model, load_module, load_zoo
+from .load import load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
+from .module_source import load_module
+from .modules import KIND as MODULE
 from .shrink import shrunk
 from .zoo_models import zoo_names
 
@@ -21,7 +23,7 @@ __all__ = [
     "load_code",
     "load_hf_config",
     "load_model",
-    "load_module",
+    "load_own",
     "load_source",
     "load_zoo",
     "shrunk",
@@ -37,6 +39,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
                 summary="config.json of a model type that transformers knows",
                 load=load_hf_config,
             ),
+            ImporterDef(name=MODULE, summary="an architecture that comes along, with its arguments", load=load_module),
             ImporterDef(name=KIND, summary="a graph as JSON, written by hand or by another tool", load=read_graph),
         )
     }

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..core.graph import ModelGraph, ModelSource
-from ..core.json_text import parse
+from ..core.json_text import digest, parse
 from ..errors import ModelError
-from .aten.build import build
 from .aten.program import Program
 from .build import build_graph
+from .bundled import bundled, bundled_as
 from .example import Example
 from .graph_json import KIND, with_source
 from .hf_config import BOUNDS, MAX_BYTES, read_config
@@ -62,12 +62,14 @@ def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = 
         # A model type is what transformers knows classes by.
         if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
             raise
-    return tracer().graph(canonical_config(values, shown), name, watch)
+    content = canonical_config(values, shown)
+    source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
+    return bundled(source) or tracer().graph(content, name, watch)
 
 
 def load_zoo(name: str) -> ModelGraph:
     """Return the graph of a model that comes along; reads no other file, whatever the name."""
-    return load_hf_config(zoo_text(name), name)
+    return bundled_as(name) or load_hf_config(zoo_text(name), name)
 
 
 def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
@@ -133,7 +135,7 @@ def load_model(
     ------
     ModelError
         `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
-        or what `load_hf_config` and `load_module` raise.
+        or what `load_hf_config` and `load_own` raise.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def load_model(
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(source, torch.nn.Module):
-        return load_module(
+        return load_own(
             source, () if example_inputs is None else example_inputs, name or type(source).__name__, symbols=symbols,
             output=output, loss=loss,
         )  # fmt: skip
@@ -161,7 +163,7 @@ def load_model(
     return load_zoo(source)
 
 
-def load_module(
+def load_own(
     module: Any, example_inputs: Any, name: str, *, symbols: Mapping[str, Sequence[str]] | None = None,
     output: str = "", loss: str = "",
 ) -> ModelGraph:  # fmt: skip
@@ -210,6 +212,8 @@ def load_code(
 
 
 def _graph(program: Program) -> ModelGraph:
+    from .aten.build import build
+
     source = ModelSource(name=program.name, kind=KIND, digest="", content="")
     return with_source(build(program, source, program.name))
 
