@@ -1,4 +1,4 @@
-"""Puts the calls of regions, such as `with torch.no_grad():`, in the place of the one call that export writes for each."""
+"""Puts the calls of regions, such as `with torch.no_grad():`, in the place of the call that stands for each."""
 
 from __future__ import annotations
 

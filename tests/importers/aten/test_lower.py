@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,14 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
-from planner.importers.aten.lower import lower  # noqa: E402
+from planner.importers.aten.lower import TARGETS, lower  # noqa: E402
 from planner.importers.aten.strip import strip  # noqa: E402
+from planner.ops import OPS  # noqa: E402
 
 from .running import Case, assert_same, together, traced  # noqa: E402
+
+
+ROWS = Path(__file__).parents[3] / "planner/importers/aten/lower"
 
 
 def case(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Case:
@@ -324,6 +330,25 @@ def test_loss_and_gradients_are_torchs(family: str) -> None:
 @pytest.mark.parametrize("name", sorted(ALONE))
 def test_where_torch_fixes_sizes(name: str) -> None:
     check(INDICES[name])
+
+
+def test_rows_stand_for_calls_that_torch_has() -> None:
+    missing = []
+    for target in TARGETS:
+        space, name, overload = target.split(".")
+        if space == "aten" and not hasattr(getattr(torch.ops.aten, name, None), overload):
+            missing.append(target)
+    assert missing == []
+
+
+def test_rows_add_operators_that_there_are() -> None:
+    named = set()
+    for file in ROWS.glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in {"at.node", "at.nodes", "plain", "_added"}:
+                named |= {str(a.value) for a in call.args[:1] if isinstance(a, ast.Constant)}
+    assert len(named) > 60
+    assert named <= set(OPS)
 
 
 @pytest.mark.slow
