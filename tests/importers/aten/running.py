@@ -119,7 +119,7 @@ def assert_same(module: Any, block: Block, run: Callable[..., Any] = loss_of) ->
         module.zero_grad()
         expected = run(module, tokens)[0]
         expected.backward()
-        leaves = {name: p.detach().clone().requires_grad_() for name, p in parameters.items()}
+        leaves = {name: p.detach().clone().requires_grad_(p.requires_grad) for name, p in parameters.items()}
         with in_float64():
             loss = run_block(block, {"tokens": tokens, **leaves}, dict(zip("BS", sizes, strict=True)))[block.outputs[0]]
             loss.backward()
