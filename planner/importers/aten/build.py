@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...core.graph import ModelGraph, ModelSource, Module
+from .constants import fold_constants
+from .fuse import fuse
 from .lower import lower
 from .program import Program
 from .strip import strip
@@ -21,7 +23,7 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     ModelError
         What `lower` raises.
     """
-    flat = lower(strip(program))
+    flat = lower(fuse(fold_constants(strip(program))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
     return ModelGraph(
         name=name, source=source, root=flat.block, modules=modules, logits=flat.logits, fixed=program.fixed
