@@ -6,12 +6,21 @@ from ..core.rule import ShardingRule
 from ..core.symbol import symbol
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
+from .lines import integer, misfit
+from .pointwise import literal
+
+_FORMS = ("halves", "pairs", "once")
+"""How columns stand for frequencies: all twice, one after the other or each beside itself, or once."""
 
 
 def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
-    width = attributes["head_dim"]
-    assert isinstance(width, int)
-    table = TensorMeta((symbol("S"), width), "float32")
+    width, form = integer(attributes, "head_dim"), attributes.get("form", "halves")
+    if form not in _FORMS or width < 2 or width % 2:
+        raise misfit(f"a rotary table of form {form!r} for a width of {width}; forms are {', '.join(_FORMS)}")
+    given = attributes.get("frequencies")
+    if ("theta" in attributes) == (given is not None) or (isinstance(given, tuple) and len(given) != width // 2):
+        raise misfit(f"a rotary table of width {width} needs theta, or {width // 2} frequencies")
+    table = TensorMeta((symbol("S"), width // 2 if form == "once" else width), "float32")
     return (table, table)
 
 
@@ -30,20 +39,47 @@ def _table_torch(local: Local) -> str:
             f", scaling=({local.attribute('rope_factor')!r}, {local.attribute('rope_low_frequency')!r}, "
             f"{local.attribute('rope_high_frequency')!r}, {local.attribute('rope_original_length')!r})"
         )
-    size, width, theta = local.sizes["seq"], local.attribute("head_dim"), local.attribute("theta")
+    attributes = dict(local.node.attributes)
+    given = "".join(f", {name}={literal(attributes[name])}" for name in ("form", "scale") if name in attributes)
+    made_of = attributes.get("theta", attributes.get("frequencies"))
     first = local.start.get("seq", "0")
-    return f"ops.rotary_table({size}, {width}, {theta!r}, first={first}{scaling}, device=mesh.device)"
+    return (
+        f"ops.rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {made_of!r}, first={first}"
+        f"{scaling}{given}, device=mesh.device)"
+    )
 
 
-def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+def _rotary_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+    x, cos, _sin = operands
+    width, rotated = x.shape[-1], cos.shape[-1]
+    if not isinstance(width, int) or not isinstance(rotated, int) or rotated > width:
+        raise misfit(f"heads of width {width} can't be rotated by tables of width {rotated}")
+    return (x,)
+
+
+def _rotary_rule(
+    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
+) -> ShardingRule:
+    # Where the table is narrower, only the first elements of a head are rotated.
+    whole = operands[0].shape[-1] == operands[1].shape[-1]
+    head, table = ("e", "e") if whole else ("e", "r")
+    if whole and attributes.get("interleaved"):
+        head = table = "(p i)"
+    reason = "rotation pairs elements of the head dim"
     return ShardingRule.parse(
-        "batch head seq e, seq e, seq e -> batch head seq e",
+        f"batch head seq {head}, seq {table}, seq {table} -> batch head seq {head}",
         shapes=shapes_of(operands + results),
         names=("x", "cos", "sin"),
         terms="x",
-        blocked={"e": "rotation pairs the two halves of the head dim"},
+        sizes={"i": 2} if head != "e" else {},
+        blocked={"i": reason} if head != "e" else {"e": reason, table: reason},
         even=frozenset({"head"}),
     )
+
+
+def _rotary_torch(local: Local) -> str:
+    interleaved = ", interleaved=True" if dict(local.node.attributes).get("interleaved") else ""
+    return f"ops.rotate({', '.join(local.arguments)}{interleaved})"
 
 
 ROTARY_TABLE = OpDef(
@@ -59,13 +95,13 @@ ROTARY_TABLE = OpDef(
 )
 ROTARY = OpDef(
     name="rotary",
-    summary="rotates each head's pairs by the angle of the position",
+    summary="rotates each head's pairs, or those of its first elements, by the angle of the position",
     operands=("x", "cos", "sin"),
-    infer=lambda operands, _: (operands[0],),
+    infer=_rotary_infer,
     rule=_rotary_rule,
     flops=per_element(3),
     backward_flops=per_element(3),
     saved=("cos", "sin"),
     differentiable=("x",),
-    torch=lambda local: f"ops.rotate({', '.join(local.arguments)})",
+    torch=_rotary_torch,
 )

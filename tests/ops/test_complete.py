@@ -24,6 +24,7 @@ REFUSED: dict[str, tuple[set[Row], str]] = {
             ("full_attention", 0),
             ("full_attention-bias", 1),
             ("full_attention-mask", 1),
+            ("masked_attention", 1),
             ("window_attention", 0),
         )
     },
@@ -31,6 +32,7 @@ REFUSED: dict[str, tuple[set[Row], str]] = {
     "l2_scale": ({(("P", "R"), ("P",))}, "the sum of squares, which comes from the same operand, needs it whole"),
     "rms_scale": ({(("P", "R", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
     "rotary": ({(("R", "P", "P"), ("P",))}, "cosines and sines are made whole, never as partial sums"),
+    "rotary-partial": (set(), "what is not rotated would be added twice"),
     "split-unequal": (
         {(("R",), ("R", "S2")), (("R",), ("S2", "R")), (("R",), ("S2", "S2"))},
         "results must lie over the same axes, and an axis shards one factor",
