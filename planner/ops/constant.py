@@ -9,7 +9,7 @@ from ..core.rule import ShardingRule
 from ..core.symbol import parse
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Extent, Local, OpDef, names_of, per_element
-from .lines import attributes_of, integer, integers, like_first, line, listed, misfit
+from .lines import attributes_of, integer, like_first, line, listed, misfit
 from .pointwise import literal
 
 Metas = tuple[TensorMeta, ...]
@@ -24,7 +24,7 @@ def sized(attributes: Attributes, dtype: str) -> TensorMeta:
     text, kind = attributes.get("sizes"), attributes.get("dtype", dtype)
     if not isinstance(text, str) or not isinstance(kind, str):
         raise misfit(f"the attributes sizes {text!r} and dtype {kind!r} are no texts such as 'B, S, 8' and 'float32'")
-    return TensorMeta(tuple(parse(size) for size in text.split(",")), kind)
+    return TensorMeta(tuple(parse(size) for size in text.split(",")) if text.strip() else (), kind)
 
 
 def _torch_dtype(meta: TensorMeta, like: str = "torch.get_default_dtype()") -> str:
@@ -105,16 +105,13 @@ def _mask_torch(local: Local) -> str:
     )
 
 
-def _shape_of(attributes: Attributes) -> tuple[int, ...]:
-    return integers(attributes, "shape") if attributes.get("shape") != () else ()
-
-
 def _values_infer(_: Metas, attributes: Attributes) -> Metas:
-    shape, values, dtype = _shape_of(attributes), attributes.get("values"), attributes.get("dtype", "int64")
-    if not isinstance(values, tuple) or prod(shape) != len(values) or len(values) > VALUES:
-        count = len(values) if isinstance(values, tuple) else values
-        raise misfit(f"a constant of shape {shape} has {prod(shape)} values, at most {VALUES}, not {count}")
-    return (TensorMeta(shape, str(dtype)),)
+    meta, values = sized(attributes, "int64"), attributes.get("values")
+    sizes = [size for size in meta.shape if isinstance(size, int)]
+    count = len(values) if isinstance(values, tuple) else 0
+    if len(sizes) < len(meta.shape) or prod(sizes) != count or count > VALUES:
+        raise misfit(f"{count} values do not make a constant {meta}, or are more than {VALUES}")
+    return (meta,)
 
 
 def _values_torch(local: Local) -> str:

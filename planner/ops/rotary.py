@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..core.rule import ShardingRule
-from ..core.symbol import symbol
+from ..core.symbol import Size, symbol
 from ..core.tensor import TensorMeta
+from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
 from .lines import integer, misfit
 from .pointwise import literal
 
-_FORMS = ("halves", "pairs", "once")
+_FORMS = ("halves", "neighbours", "once")
 """How columns stand for frequencies: all twice, one after the other or each beside itself, or once."""
 
 
@@ -49,37 +50,48 @@ def _table_torch(local: Local) -> str:
     )
 
 
-def _rotary_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
-    x, cos, _sin = operands
-    width, rotated = x.shape[-1], cos.shape[-1]
-    if not isinstance(width, int) or not isinstance(rotated, int) or rotated > width:
-        raise misfit(f"heads of width {width} can't be rotated by tables of width {rotated}")
+PAIRS = ("halves", "neighbours", "regrouped")
+"""Which elements are turned together: i and i + r/2; 2i and 2i + 1; the latter, but written like the former."""
+
+
+def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
+    x, cos = operands[:2]
+    wide, width, pairs = x.shape[-1], cos.shape[-1], attributes.get("pairs", "halves")
+    if pairs not in PAIRS or not isinstance(width, int) or not isinstance(wide, int) or width % 2 or width > wide:
+        raise RuleError(
+            "rule.rotary", f"A table of {width} columns can't rotate {pairs!r} of {wide} elements.",
+            f"Give it an even number of columns, at most {wide}, and one of {', '.join(PAIRS)}.",
+        )  # fmt: skip
     return (x,)
 
 
 def _rotary_rule(
     operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
 ) -> ShardingRule:
-    # Where the table is narrower, only the first elements of a head are rotated.
-    whole = operands[0].shape[-1] == operands[1].shape[-1]
-    head, table = ("e", "e") if whole else ("e", "r")
-    if whole and attributes.get("interleaved"):
-        head = table = "(p i)"
-    reason = "rotation pairs elements of the head dim"
+    whole = operands[1].shape[-1] == operands[0].shape[-1]
+    sizes: dict[str, Size] = {}
+    if whole and attributes.get("pairs") == "neighbours":
+        x = angle = "(p q)"
+        blocked, sizes = {"q": "a pair is turned together"}, {"q": 2}
+    else:
+        # A narrower table turns a part of each head only.
+        x, angle = "e", "e" if whole else "r"
+        blocked = dict.fromkeys(("e", angle), "rotation pairs elements of the head dim")
     return ShardingRule.parse(
-        f"batch head seq {head}, seq {table}, seq {table} -> batch head seq {head}",
+        f"batch head seq {x}, seq {angle}, seq {angle} -> batch head seq {x}",
         shapes=shapes_of(operands + results),
         names=("x", "cos", "sin"),
         terms="x",
-        sizes={"i": 2} if head != "e" else {},
-        blocked={"i": reason} if head != "e" else {"e": reason, table: reason},
+        sizes=sizes,
+        blocked=blocked,
         even=frozenset({"head"}),
     )
 
 
 def _rotary_torch(local: Local) -> str:
-    interleaved = ", interleaved=True" if dict(local.node.attributes).get("interleaved") else ""
-    return f"ops.rotate({', '.join(local.arguments)}{interleaved})"
+    pairs = dict(local.node.attributes).get("pairs", "halves")
+    given = f", pairs={literal(pairs)}" if pairs != "halves" else ""
+    return f"ops.rotate({', '.join(local.arguments)}{given})"
 
 
 ROTARY_TABLE = OpDef(
@@ -95,7 +107,7 @@ ROTARY_TABLE = OpDef(
 )
 ROTARY = OpDef(
     name="rotary",
-    summary="rotates each head's pairs, or those of its first elements, by the angle of the position",
+    summary="rotates each head's pairs, or those of its first r elements, by the angle of the position",
     operands=("x", "cos", "sin"),
     infer=_rotary_infer,
     rule=_rotary_rule,

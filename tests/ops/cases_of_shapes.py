@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from planner.core.graph import Node
+from planner.core.symbol import parse
 from planner.core.tensor import TensorMeta
 
 Make = Callable[..., Node]
@@ -21,6 +22,9 @@ def _selections(node: Make, meta: Meta) -> dict[str, Node]:
         "slice": node("slice", x, dim=1, start=1, stop=5),
         "slice-step": node("slice", x, dim=1, start=0, stop=6, step=3),
         "slice-stride": node("slice", x, dim=1, start=1, step=2),
+        "slice-open": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, start=-5, size="S"),
+        "slice-open-tail": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, tail=True, size="S"),
+        "slice-open-step": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, start=1, step=2, size="-2 + S"),
         "select": node("select", x, dim=1, index=-3),
         "flip": node("flip", x, dim=1),
         "roll": node("roll", x, dim=1, shift=3),
@@ -139,9 +143,9 @@ def _constants(node: Make, meta: Meta) -> dict[str, Node]:
         "causal_mask-reach": node("causal_mask", sizes="B, 2, S, 8", reach=1, fill=-1e4),
         "causal_mask-chunk": node("causal_mask", sizes="8, S", chunk=3),
         "causal_mask-fill": node("causal_mask", sizes="S, S", fill=-1e4),
-        "constant": node("constant", shape=(2, 4), values=(3, 1, 4, 1, 5, 9, 2, 6)),
-        "constant-flags": node("constant", shape=(4,), values=(1, 0, 0, 1), dtype="bool"),
-        "constant-numbers": node("constant", shape=(4, 2), values=tuple(i / 8 for i in range(8)), dtype="float32"),
+        "constant": node("constant", sizes="2, 4", values=(3, 1, 4, 1, 5, 9, 2, 6)),
+        "constant-flags": node("constant", sizes="4", values=(1, 0, 0, 1), dtype="bool"),
+        "constant-numbers": node("constant", sizes="4, 2", values=tuple(i / 8 for i in range(8)), dtype="float32"),
         "full": node("full", sizes="B, 8", value=2.5),
         "tril": node("tril", meta(4, 4, 8), diagonal=1),
         "triu": node("triu", meta(4, 4, 8)),
