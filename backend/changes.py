@@ -101,7 +101,8 @@ def _label(change: Change) -> str:
         case SplitAxisChange():
             return f"split {change.axis} into {' × '.join(map(str, change.sizes))}"
         case BatchChange():
-            return f"batch {change.global_batch} × {change.seq} in {change.microbatches}"
+            length = f" × {change.seq}" if change.seq else ""
+            return f"batch {change.global_batch}{length} in {change.microbatches}"
         case PrecisionChange():
             return f"precision {change.name}"
         case ClearChange():

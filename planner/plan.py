@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
-from .assign import span
+from .assign import sample_factors, span
 from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
@@ -31,18 +31,39 @@ class Plan:
 
     def __post_init__(self) -> None:
         d = self.decisions
-        for name, value in (("global_batch", d.global_batch), ("seq", d.seq), ("microbatches", d.microbatches)):
-            if value < 1:
-                raise PlannerError("plan.not-positive", f"{name} is {value}.", "Give a number of at least 1.")
+        self._check_sizes()
         if d.global_batch % d.microbatches:
             raise PlannerError(
                 "plan.microbatches",
-                f"{d.global_batch} sequences can't be cut into {d.microbatches} equal microbatches "
+                f"{d.global_batch} {'sequences' if d.seq else 'samples'} can't be cut into "
+                f"{d.microbatches} equal microbatches "
                 f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
                 "Use a number of microbatches that divides the global batch.",
             )
         precision_named(d.precision)
         self.cluster.must_fit(d.mesh)
+
+    def _check_sizes(self) -> None:
+        """Hold batch and sequence to what the model leaves open."""
+        d, name, symbols = self.decisions, self.graph.name, self.graph.symbols
+        sizes = {"global_batch": d.global_batch, "microbatches": d.microbatches} | ({"seq": d.seq} if d.seq else {})
+        for what, value in sizes.items():
+            if value < 1:
+                raise PlannerError("plan.not-positive", f"{what} is {value}.", "Give a number of at least 1.")
+        if "S" in symbols and not d.seq:
+            raise PlannerError(
+                "plan.seq-missing", f"{name} takes sequences, and nothing says how long.", "Give seq, e.g. 2048."
+            )
+        if d.seq and "S" not in symbols:
+            raise PlannerError(
+                "plan.seq-without", f"{name} has no sequence length that could be {d.seq}.", "Leave seq out."
+            )
+        if "B" not in symbols and d.global_batch > 1:
+            raise PlannerError(
+                "plan.batch-fixed",
+                f"{name} fixes its batch: a step takes its inputs as they are, once, not {d.global_batch} times.",
+                "Use a global_batch of 1, or load the model with an open batch.",
+            )
 
     @staticmethod
     def new(
@@ -51,7 +72,7 @@ class Plan:
         cluster: str,
         mesh: Mapping[str, int] | DeviceMesh | str,
         global_batch: int,
-        seq: int,
+        seq: int = 0,
         microbatches: int = 1,
         precision: str = "bf16",
     ) -> Plan:
@@ -64,7 +85,7 @@ class Plan:
         mesh
             Axis → size, or the text `dp:8,tp:8`.
         global_batch, seq
-            Sequences per optimizer step, tokens per sequence.
+            Samples per optimizer step; tokens per sequence, where the model's samples are sequences.
         """
         return Plan(
             graph=graph,
@@ -116,9 +137,8 @@ class Plan:
                 "Use paths of this model.", subject=target,
             )  # fmt: skip
         d = self.decisions
-        symbols = frozenset({("B", d.global_batch // d.microbatches), ("S", d.seq)})
         names = {node.op: tuple(name.rstrip("?") for name in OPS[node.op].operands) for node in nodes}
-        finer, axes = decide(nodes, counts, symbols, d.mesh, side=side, names=names)
+        finer, axes = decide(nodes, counts, d.symbols, d.mesh, side=side, names=names)
         plan = self
         for axis, sizes, _ in finer.splits:
             plan = plan.split_axis(axis, sizes)
@@ -158,8 +178,8 @@ class Plan:
             ),
         )
 
-    def batch(self, *, global_batch: int, seq: int, microbatches: int) -> Plan:
-        """Change sequences per step, tokens per sequence and microbatches."""
+    def batch(self, *, global_batch: int, seq: int = 0, microbatches: int) -> Plan:
+        """Change samples per step, tokens per sequence and microbatches."""
         return self._with(global_batch=global_batch, seq=seq, microbatches=microbatches)
 
     def precise(self, precision: str) -> Plan:
@@ -243,7 +263,7 @@ class Plan:
 
         factors = list(self.decisions.factors)
         # With none of the targets in the model, all are kept, and said to name nothing.
-        for template in self._named(preset.factors) or preset.factors:
+        for template in (*self._sampled(preset), *(self._named(preset.factors) or preset.factors)):
             before = next(
                 (d.axes for d in reversed(factors) if (d.target, d.factor) == (template.target, template.factor)), ()
             )
@@ -251,6 +271,24 @@ class Plan:
             factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
         parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
         return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+
+    def _sampled(self, preset: Preset) -> tuple[FactorDecision, ...]:
+        """Return the decisions that shard the samples.
+
+        Raises
+        ------
+        PlannerError
+            `plan.no-samples` when the model leaves none to be sharded.
+        """
+        if not preset.samples:
+            return ()
+        places = sample_factors(self.graph)
+        if not places:
+            raise PlannerError(
+                "plan.no-samples", f"{self.graph.name} fixes its batch, so {preset.name} can't share it out.",
+                "Load the model with an open batch, or shard something else.",
+            )  # fmt: skip
+        return tuple(FactorDecision(target=target, factor=factor, axes=preset.samples) for target, factor in places)
 
     def _named(self, factors: tuple[FactorDecision, ...]) -> tuple[FactorDecision, ...]:
         """Return the decisions that name a node of the model."""

@@ -14,6 +14,8 @@ Target = Annotated[str, Field(min_length=1, max_length=2000)]
 AxisNames = Annotated[list[Word], Field(max_length=8)]
 # Far above any plan, and small enough that products stay exact in a float64.
 Count = Annotated[int, Field(ge=1, le=1 << 31)]
+Length = Annotated[int, Field(ge=0, le=1 << 31)]
+"""Tokens of a sequence; 0 where there are no sequences."""
 
 
 class Closed(BaseModel):

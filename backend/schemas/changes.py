@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .bounds import AxisNames, Closed, Count, MeshAxes, Target, Word
+from .bounds import AxisNames, Closed, Count, Length, MeshAxes, Target, Word
 
 
 class FactorChange(Closed):
@@ -64,11 +64,11 @@ class SplitAxisChange(Closed):
 
 
 class BatchChange(Closed):
-    """Change sequences per step, tokens per sequence and microbatches."""
+    """Change samples per step, tokens per sequence (0 where there are none) and microbatches."""
 
     type: Literal["batch"]
     global_batch: Count
-    seq: Count
+    seq: Length = 0
     microbatches: Count
 
 

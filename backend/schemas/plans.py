@@ -62,7 +62,7 @@ class Summary(BaseModel):
 
     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
-    compute all of this.
+    compute all of this. Without sequences, `tokens_per_second` is null.
     """
 
     step_time_s: float
@@ -74,7 +74,8 @@ class Summary(BaseModel):
     capacity_bytes: float
     memory_parts: list[MemoryPart]
     mfu: float
-    tokens_per_second: float
+    samples_per_second: float
+    tokens_per_second: float | None
     flops: float
     collectives: int
     diagnostics: list[Diagnostic]

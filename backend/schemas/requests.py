@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ..limits import MAX_DIMS, MAX_SIZE
-from .bounds import AxisNames, Closed, Count, MeshAxes, Title, Word
+from .bounds import AxisNames, Closed, Count, Length, MeshAxes, Title, Word
 from .changes import Changes
 
 TypedText = Annotated[str, Field(max_length=500)]
@@ -34,14 +34,14 @@ class NewModel(Closed):
 
 
 class NewPlan(Closed):
-    """A plan to start: a model on a cluster, with presets to begin with."""
+    """A plan to start: a model on a cluster, with presets to begin with; `seq` is 0 if it takes no sequences."""
 
     model: Word
     name: Title | None = None
     cluster: Word
     mesh: MeshAxes
     global_batch: Count
-    seq: Count
+    seq: Length = 0
     microbatches: Count = 1
     precision: Word = "bf16"
     presets: list[PresetUse] = Field(default_factory=list, max_length=16)

@@ -69,8 +69,7 @@ class _Work:
 
     @property
     def symbols(self) -> Symbols:
-        sequences = self.decisions.global_batch // self.decisions.microbatches
-        return frozenset({("B", sequences), ("S", self.decisions.seq)})
+        return self.decisions.symbols
 
     def root(self) -> None:
         block = self.graph.root

@@ -15,6 +15,10 @@ class Facts:
     ----------
     hidden
         Width of what goes from layer to layer; 0 if nothing does.
+    symbols
+        Of `B` and `S`, what a plan may choose: samples in a microbatch, tokens in a sequence.
+    fixed
+        Sentences on what the model fixes of them.
     source, digest
         Which importer read it, and the SHA-256 of what it read.
     """
@@ -26,6 +30,8 @@ class Facts:
     parameters: int
     source: str
     digest: str
+    symbols: tuple[str, ...]
+    fixed: tuple[str, ...]
 
 
 def facts(graph: ModelGraph) -> Facts:
@@ -40,4 +46,6 @@ def facts(graph: ModelGraph) -> Facts:
         parameters=graph.parameter_count,
         source=graph.source.kind,
         digest=graph.source.digest,
+        symbols=graph.symbols,
+        fixed=graph.fixed,
     )

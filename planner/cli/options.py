@@ -66,10 +66,14 @@ class PlanOptions:
         ),
     ] = None
     global_batch: Annotated[
-        int | None, typer.Option(metavar="N", help="Sequences a step. [default: one a data rank and microbatch]")
+        int | None,
+        typer.Option(metavar="N", help="Samples a step, such as sequences. [default: one a data rank and microbatch]"),
     ] = None
     seq: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens a sequence. [default: 8192, or the model's longest]")
+        int | None,
+        typer.Option(
+            metavar="N", help="Tokens a sequence, if the model takes sequences. [default: 8192, or the model's longest]"
+        ),
     ] = None
     microbatches: Annotated[int | None, typer.Option(metavar="N", help="Parts of a step. [default: 1]")] = None
     precision: Annotated[

@@ -37,6 +37,7 @@ def report_json(asked: Request, report: Report) -> dict[str, Any]:
             "parts": {child.name: child.value for child in report.step_time.children},
         },
         "mfu": report.mfu,
+        "samples_per_second": report.samples_per_second,
         "tokens_per_second": report.tokens_per_second,
         "flops": report.flops,
         "memory": {
@@ -59,7 +60,7 @@ def plan_json(asked: Request) -> dict[str, Any]:
         "devices": asked.plan.cluster.device_count,
         "mesh": [{"axis": axis, "size": size} for axis, size in decisions.mesh.axes],
         "global_batch": decisions.global_batch,
-        "seq": decisions.seq,
+        "seq": decisions.seq or None,
         "microbatches": decisions.microbatches,
         "precision": decisions.precision,
         "assumed": sorted(asked.assumed),

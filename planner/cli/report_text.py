@@ -46,13 +46,15 @@ def header(asked: Request) -> list[str]:
     def mark(name: str) -> str:
         return " (default)" if name in asked.assumed else ""
 
-    batch = f"{_many(decisions.global_batch, 'sequence')}{mark('global_batch')} of {decisions.seq} tokens{mark('seq')}"
+    sample, length = ("sequence", f" of {decisions.seq} tokens{mark('seq')}") if decisions.seq else ("sample", "")
+    batch = f"{_many(decisions.global_batch, sample)}{mark('global_batch')}{length}"
     return [
         f"{heading(model.name)}  {model.architecture}, {model.layers} layers, hidden {model.hidden}, "
         f"{format_count(model.parameters)} parameters",
         f"mesh    {decisions.mesh} on {decisions.cluster}{mark('cluster')}: "
         f"{_many(cluster.nodes, 'node')} of {cluster.devices_per_node} {cluster.device.name}",
         f"batch   {batch}, {_many(decisions.microbatches, 'microbatch')}, {decisions.precision}",
+        *(f"        {sentence}" for sentence in model.fixed),
     ]
 
 
@@ -74,8 +76,14 @@ def _step_time(report: Report) -> list[str]:
         f"{heading('step time')}  {format_seconds(total)}",
         f"  between {format_seconds(low)} with everything hidden that can be, and {format_seconds(high)} with nothing",
         *(f"  {line}" for line in columns(rows, "<>><")),
-        f"  MFU {report.mfu:.1%}, {report.tokens_per_second:,.0f} tokens/s, {_rate(report.flops, 'FLOP')} a step",
+        f"  MFU {report.mfu:.1%}, {_throughput(report)}, {_rate(report.flops, 'FLOP')} a step",
     ]
+
+
+def _throughput(report: Report) -> str:
+    if report.tokens_per_second is None:
+        return f"{report.samples_per_second:,.1f} samples/s"
+    return f"{report.tokens_per_second:,.0f} tokens/s"
 
 
 _NAMES = {

@@ -27,6 +27,8 @@ class Asked:
         Seconds, or any other unit, of what one rank does for a microbatch, all its parts together, and of one message.
     keep
         Microbatches that a rank has room for; 0 for any number. Only the automatic schedule heeds it.
+    objective
+        What the automatic schedule makes small: `makespan` or `span`.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Asked:
     backward_weight: float
     send: float
     keep: float
+    objective: str = "makespan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,7 @@ def _automatic(asked: Asked) -> Answer:
     candidates = tuple(s for s in built if s.placement == placement and len(s.chains) == 1)
     times = _times(asked, len(placement), len(placement))
     room = asked.keep or float("inf")
-    best = automatic(candidates, times, (room,) * asked.ranks)
+    best = automatic(candidates, times, (room,) * asked.ranks, objective=asked.objective)
     how = "the best order there is" if best.exact else f"at most {best.gap:.1%} above the best order"
     return Answer(timeline=best.timeline, bound=best.bound, note=f"Found from {best.start}; {how}.")
 

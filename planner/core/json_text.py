@@ -27,12 +27,19 @@ class JsonBounds:
         Error class to raise, and what its codes start with, e.g. `model`.
     max_bytes, max_depth
         Bounds on the UTF-8 text and on nesting.
+    max_values
+        Bound on commas and opening brackets, so on the number of values; 0 for none. A value takes up to a hundred
+        times the memory of its text.
+    max_digits
+        Digits of the longest integer.
     """
 
     error: type[PlannerError]
     prefix: str
     max_bytes: int
     max_depth: int
+    max_values: int = 0
+    max_digits: int = 18
 
     def fail(self, code: str, message: str, hint: str) -> PlannerError:
         """Build the error with this reader's class and prefix."""
@@ -55,7 +62,14 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
         Of the class in `bounds`, with code `….too-large`, `….json-syntax`, `….json-number`,
         `….json-key`, `….json-character` or `….json-depth`.
     """
-    check_size(len(text.encode("utf-8", "surrogatepass")), what, bounds)
+    raw = text.encode("utf-8", "surrogatepass")
+    check_size(len(raw), what, bounds)
+    if bounds.max_values and (count := sum(map(text.count, ",[{"))) > bounds.max_values:
+        raise bounds.fail(
+            "too-large",
+            f"{what} has {count:,} values; at most {bounds.max_values:,} are read.",
+            "Give a smaller file.",
+        )
 
     def number(literal: str) -> float:
         if not math.isfinite(value := float(literal)):
@@ -68,11 +82,11 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
 
     def integer(literal: str) -> int:
         # Longer ones are refused before int() gets slow; no size or count comes near.
-        if len(literal.lstrip("-")) > 18:
+        if len(literal.lstrip("-")) > bounds.max_digits:
             raise bounds.fail(
                 "json-number",
                 f"{what} holds an integer of {len(literal)} digits.",
-                "Write integers of at most 18 digits.",
+                f"Write integers of at most {bounds.max_digits} digits.",
             )
         return int(literal)
 
@@ -104,7 +118,8 @@ def parse(text: str, what: str, bounds: JsonBounds) -> object:
         ) from None
     except RecursionError:
         raise _too_deep(what, bounds) from None
-    _check(value, what, bounds)
+    # Raw halves are three bytes that start with 0xed.
+    _check(value, what, bounds, escapes="\\u" in text or b"\xed" in raw)
     return value
 
 
@@ -128,25 +143,27 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _check(value: object, what: str, bounds: JsonBounds) -> None:
-    level, depth = [value], 0
+def _check(value: object, what: str, bounds: JsonBounds, escapes: bool) -> None:
+    """Refuse deep nesting, and halves of surrogate pairs, which only texts with escapes can hold."""
+    level = [value] if isinstance(value, dict | list) else []
+    texts: list[object] = [value]
+    depth = 0
     while level:
         depth += 1
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict | list) and depth > bounds.max_depth:
-                raise _too_deep(what, bounds)
-            if isinstance(item, dict):
-                below += [*item.keys(), *item.values()]
-            elif isinstance(item, list):
-                below += item
-            elif isinstance(item, str) and not item.isascii() and any("\ud800" <= char <= "\udfff" for char in item):
-                raise bounds.fail(
-                    "json-character",
-                    f"{what} holds half of a surrogate pair in {_short(item)!a}.",
-                    "Write the whole character.",
-                )
-        level = below
+        if depth > bounds.max_depth:
+            raise _too_deep(what, bounds)
+        below = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+        if escapes:
+            texts += [key for item in level if isinstance(item, dict) for key in item]
+            texts += below
+        level = [part for part in below if isinstance(part, dict | list)]
+    for text in texts if escapes else ():
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise bounds.fail(
+                "json-character",
+                f"{what} holds half of a surrogate pair in {_short(text)!a}.",
+                "Write the whole character.",
+            )
 
 
 def _too_deep(what: str, bounds: JsonBounds) -> PlannerError:

@@ -100,18 +100,25 @@ class Decisions:
     cluster
         Name of the cluster, e.g. `8x8-h100-sxm`: nodes × devices per node - device.
     global_batch, seq, microbatches
-        Sequences per optimizer step, tokens per sequence, and microbatches that a step is cut into.
+        Samples per optimizer step, tokens per sequence, and microbatches that a step is cut into. A sample is a
+        sequence where the model has any; where it has none, `seq` is 0.
     """
 
     cluster: str
     mesh: DeviceMesh
     global_batch: int
-    seq: int
+    seq: int = 0
     microbatches: int = 1
     precision: str = "bf16"
     factors: tuple[FactorDecision, ...] = ()
     kept: tuple[KeepDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+
+    @property
+    def symbols(self) -> frozenset[tuple[str, int]]:
+        """What the symbols of sizes stand for: `B`, the samples of a microbatch, and `S` where there are sequences."""
+        sizes = {"B": self.global_batch // self.microbatches} | ({"S": self.seq} if self.seq else {})
+        return frozenset(sizes.items())
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -149,6 +156,8 @@ class Preset:
     ----------
     axes
         Names of the axes that a user gives, e.g. `("axis",)`.
+    samples
+        Open axes over which the samples of a step are sharded, wherever inputs are read.
     factors, parameters
         Decision templates; their axes are names from `axes`.
     align
@@ -159,6 +168,7 @@ class Preset:
     name: str
     summary: str
     axes: tuple[str, ...]
+    samples: Axes = ()
     factors: tuple[FactorDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
     align: tuple[tuple[str, str], ...] = ()

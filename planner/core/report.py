@@ -117,6 +117,8 @@ class Report:
         Forward and backward FLOPs of the whole model in a step.
     mfu
         Model FLOPs over what all devices could do in the step time.
+    samples_per_second, tokens_per_second
+        Throughput of the whole cluster; a model without sequences has no tokens.
     """
 
     step_time: CostItem
@@ -125,6 +127,7 @@ class Report:
     capacity_bytes: float
     flops: float
     mfu: float
-    tokens_per_second: float
+    samples_per_second: float
+    tokens_per_second: float | None
     collectives: tuple[CollectiveRow, ...]
     diagnostics: tuple[Diagnostic, ...]

@@ -86,8 +86,9 @@ class ShardingRule:
             Sizes of factors that the shapes alone do not fix.
         """
         left, right = (side.strip() for side in line.split("->"))
-        operands = tuple(_tensor(part) for part in left.split(",")) if left else ()
         results = tuple(_tensor(part) for part in right.split(","))
+        # Nothing before the arrow is no operand, or one without dims.
+        operands = tuple(_tensor(part) for part in left.split(",")) if left or len(shapes) > len(results) else ()
         positions = tuple(
             tuple(names.index(name.strip()) for name in term.split("*")) for term in (terms.split("+") if terms else [])
         )

@@ -115,6 +115,11 @@ def evaluate(size: Size, values: frozenset[tuple[str, int]]) -> int:
     return total
 
 
+def difference(size: Size, other: Size) -> Size:
+    """Return the size that `other` lacks to be `size`."""
+    return _constant(Polynomial.of(size) + -1 * Polynomial.of(other))
+
+
 def quotient(size: Size, divisor: Size) -> Size | None:
     """Return the size whose product with `divisor` is `size`, or None where there is none.
 

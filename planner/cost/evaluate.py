@@ -94,7 +94,8 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         capacity_bytes=device.memory_bytes,
         flops=flops,
         mfu=flops / (tree.value * everything),
-        tokens_per_second=decisions.global_batch * decisions.seq / tree.value,
+        samples_per_second=decisions.global_batch / tree.value,
+        tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
         diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
     )

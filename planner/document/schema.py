@@ -16,6 +16,8 @@ VERSION = 2
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
 Count = Annotated[int, Field(ge=1, le=1 << 48)]
+Length = Annotated[int, Field(ge=0, le=1 << 48)]
+"""Tokens of a sequence; 0 where there are no sequences."""
 
 
 class Entry(BaseModel):
@@ -76,7 +78,7 @@ class PlanFile(Entry):
     cluster: Word
     mesh: list[Axis]
     global_batch: Count
-    seq: Count
+    seq: Length
     microbatches: Count
     precision: Word
     factors: list[Factor]

@@ -29,9 +29,9 @@ class BlockBuilder:
         self._metas[name] = meta
         return name
 
-    def parameter(self, name: str, shape: tuple[Size, ...], initial: str = "normal") -> str:
-        """Add a parameter in the plan's compute type."""
-        meta = TensorMeta(shape)
+    def parameter(self, name: str, shape: tuple[Size, ...], initial: str = "normal", *, dtype: str = "compute") -> str:
+        """Add a parameter, in the plan's compute type unless it has one of its own."""
+        meta = TensorMeta(shape, dtype)
         self._parameters.append(Parameter(name=name, meta=meta, initial=initial))
         self._metas[name] = meta
         return name
@@ -39,6 +39,10 @@ class BlockBuilder:
     def meta(self, name: str) -> TensorMeta:
         """Return shape and element type of what an earlier call made."""
         return self._metas[name]
+
+    def maker(self, name: str) -> Node | None:
+        """Return the operator that makes a value; None for what is given."""
+        return next((n for n in self._body if isinstance(n, Node) and name in {v.name for v in n.results}), None)
 
     def node(
         self,
@@ -80,6 +84,24 @@ class BlockBuilder:
         )
         self._metas |= {value.name: value.meta for value in values}
         return tuple(value.name for value in values)
+
+    def fresh(self, name: str) -> str:
+        """Return a name for an operator that no value has yet."""
+        found, number = name, 2
+        while found in self._metas:
+            found, number = f"{name}_{number}", number + 1
+        return found
+
+    def mark(self) -> int:
+        """Return how far the block has come, for `rewind`."""
+        return len(self._body)
+
+    def rewind(self, mark: int) -> None:
+        """Take back the operators that were added since a mark."""
+        for item in self._body[mark:]:
+            for value in item.results:
+                del self._metas[value.name]
+        del self._body[mark:]
 
     def repeat(self, name: str, count: int, block: Block, *operands: str) -> tuple[str, ...]:
         """Add a repeated block and return its results, which have the metas of what is carried."""

@@ -2,70 +2,223 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from ..core.graph import ModelGraph
+from ..core.graph import ModelGraph, ModelSource
+from ..core.json_text import digest, parse
 from ..errors import ModelError
+from .aten.program import Program
 from .build import build_graph
-from .hf_config import MAX_BYTES, read_config
+from .bundled import bundled, bundled_as
+from .example import Example
+from .graph_json import KIND, with_source
+from .hf_config import BOUNDS, MAX_BYTES, read_config
+from .tracer import tracer
+from .transformers_config import canonical_config
+from .watch import NOBODY, Watch
 from .zoo_models import zoo_text
 
+TRACED = frozenset(
+    f"model.{what}-unsupported"
+    for what in ("activation", "architecture", "attention-scale", "dense-layers", "dropout", "partial-rotary",
+                 "quantization", "rope-scaling", "sliding-window")
+)  # fmt: skip
+"""What the direct builders refuse and the classes of transformers know."""
 
-def load_hf_config(text: str, name: str) -> ModelGraph:
+
+def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
     """Return the graph of the model that a Hugging Face `config.json` describes.
+
+    The common decoders are built at once; every other type is traced, which needs torch and transformers.
 
     Parameters
     ----------
     text
         The file's text.
     name
-        Name of the graph, and of the file in messages.
+        Name of the graph.
+    watch
+        Who is told how far a trace is, and may stop it.
+    shown
+        What to call the file in messages; by default `name`.
+
+    Raises
+    ------
+    ModelError
+        What `read_config` raises for the decoders that it knows, `canonical_config` and `Tracer.graph` for others.
     """
-    return build_graph(read_config(text, name), name)
+    shown = shown or name
+    try:
+        return build_graph(read_config(text, shown), name)
+    except ModelError as problem:
+        if problem.code not in TRACED:
+            raise
+        values = parse(text, shown, BOUNDS)
+        # A model type is what transformers knows classes by.
+        if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
+            raise
+    content = canonical_config(values, shown)
+    source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
+    return bundled(source) or tracer().graph(content, name, watch)
 
 
 def load_zoo(name: str) -> ModelGraph:
     """Return the graph of a model that comes along; reads no other file, whatever the name."""
-    return load_hf_config(zoo_text(name), name)
+    return bundled_as(name) or load_hf_config(zoo_text(name), name)
 
 
-def load_model(source: str | PathLike[str]) -> ModelGraph:
+def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
+    """Return the graph of the model that a file holds, by what is in it.
+
+    Parameters
+    ----------
+    data
+        The file's bytes: a `config.json`.
+    name
+        Name of the graph.
+    watch
+        Who is told how far it is, and may stop it.
+    shown
+        What to call the file in messages; by default `name`.
+
+    Raises
+    ------
+    ModelError
+        `model.too-large`, `model.file-unreadable`, or what the importer raises.
+    """
+    shown = shown or name
+    if len(data) > MAX_BYTES:
+        raise ModelError(
+            "model.too-large",
+            f"{shown} is larger than {MAX_BYTES:,} bytes, so it is no config.json.",
+            "Give the config, not the weights.",
+            subject=shown,
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ModelError(
+            "model.file-unreadable",
+            f"{shown} is no UTF-8 text (byte {problem.start}).",
+            "Save it as UTF-8.",
+            subject=shown,
+        ) from None
+    return load_hf_config(text, name, watch, shown=shown)
+
+
+def load_model(
+    source: Any, example_inputs: Any = None, *, name: str = "", symbols: Mapping[str, Sequence[str]] | None = None,
+    output: str = "", loss: str = "", watch: Watch = NOBODY,
+) -> ModelGraph:  # fmt: skip
     """Return the graph of a model.
 
     Parameters
     ----------
     source
         A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one,
-        or the text of a `config.json` itself.
+        the text of a `config.json` itself, or an `nn.Module`.
+    example_inputs
+        For a module: a tensor, tensors in order, or tensors by the names of the parameters of `forward`.
+    name
+        Of a module's graph; by default its class's.
+    symbols, output, loss
+        For a module: which dims stay open, and what the loss is; see `tracing.own.trace_module`.
+    watch
+        Who is told how far it is where that takes long, and may stop it.
 
     Raises
     ------
     ModelError
         `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
-        or what `read_config` raises.
+        or what `load_hf_config` and `load_own` raise.
 
     Examples
     --------
     >>> load_model("llama-3-8b").parameter_count
     8030261248
     """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(source, torch.nn.Module):
+        return load_own(
+            source, () if example_inputs is None else example_inputs, name or type(source).__name__, symbols=symbols,
+            output=output, loss=loss,
+        )  # fmt: skip
     if not isinstance(source, str | PathLike):
         raise ModelError(
             "model.source-unsupported",
-            f"A model can't be loaded from a {type(source).__name__} yet.",
-            "Give a model's name, the path of a config.json, or its text.",
+            f"A model can't be loaded from a {type(source).__name__}.",
+            "Give a model's name, the path of a config.json, its text, or an nn.Module with example inputs.",
         )
     if not isinstance(source, str):
-        return _load_file(Path(source))
+        return _load_file(Path(source), watch)
     if source.lstrip().startswith("{"):
-        return load_hf_config(source, "the config")
+        return load_hf_config(source, "the config", watch)
     if source.endswith(".json") or "/" in source or "\\" in source or source in {".", ".."}:
-        return _load_file(Path(source))
+        return _load_file(Path(source), watch)
     return load_zoo(source)
 
 
-def _load_file(path: Path) -> ModelGraph:
+def load_own(
+    module: Any, example_inputs: Any, name: str, *, symbols: Mapping[str, Sequence[str]] | None = None,
+    output: str = "", loss: str = "",
+) -> ModelGraph:  # fmt: skip
+    """Return the graph of an `nn.Module`, with itself as its source, since its code does not travel with a plan.
+
+    Parameters
+    ----------
+    module, example_inputs, symbols, output, loss
+        As `tracing.own.trace_module` takes them.
+
+    Raises
+    ------
+    ModelError
+        What `trace_module` and `build` raise.
+    """
+    from .tracing.own import trace_module
+
+    return _graph(trace_module(module, example_inputs, name, symbols=symbols, output=output, loss=loss))
+
+
+def load_code(
+    factory: Any, examples: Sequence[Example], name: str, *, output: str = "", loss: str = "", real: bool = False
+) -> ModelGraph:
+    """Return the graph of the module that a function of the user makes.
+
+    Parameters
+    ----------
+    factory
+        An `nn.Module`, its class, or a function without arguments that returns one.
+    examples, output, loss, real
+        As `tracing.own.trace_code` takes them.
+
+    Raises
+    ------
+    ModelError
+        `model.tracing-missing` without torch; what `trace_code` and `build` raise.
+    """
+    if find_spec("torch") is None:
+        raise ModelError(
+            "model.tracing-missing", f"{name} has to be traced, and torch is not installed.",
+            "Add it with: pip install 'shardwright[torch]'.", subject=name,
+        )  # fmt: skip
+    from .tracing.own import trace_code
+
+    return _graph(trace_code(factory, examples, name, output=output, loss=loss, real=real))
+
+
+def _graph(program: Program) -> ModelGraph:
+    from .aten.build import build
+
+    source = ModelSource(name=program.name, kind=KIND, digest="", content="")
+    return with_source(build(program, source, program.name))
+
+
+def _load_file(path: Path, watch: Watch) -> ModelGraph:
     if path.suffix in {".pt2", ".onnx", ".pt", ".pth", ".bin", ".safetensors"}:
         raise ModelError(
             "model.format-unsupported",
@@ -92,22 +245,6 @@ def _load_file(path: Path) -> ModelGraph:
             "Give the path of a readable config.json.",
             subject=str(path),
         ) from None
-    if len(data) > MAX_BYTES:
-        raise ModelError(
-            "model.too-large",
-            f"{str(file)!r} is larger than {MAX_BYTES:,} bytes, so it is no config.json.",
-            "Give the config, not the weights.",
-            subject=str(file),
-        )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise ModelError(
-            "model.file-unreadable",
-            f"{str(file)!r} is no UTF-8 text (byte {problem.start}).",
-            "Save it as UTF-8.",
-            subject=str(file),
-        ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return build_graph(read_config(text, repr(str(file))), name or file.stem)
+    return load_bytes(data, name or file.stem, watch, shown=repr(str(file)))

@@ -1,27 +1,24 @@
-"""The models that come along: `zoo/*.json`, the published `config.json` of each.
+"""The models that come along: `zoo/*.json`, the published `config.json` of each, or a module with its arguments.
 
-`llama-tiny` is no published model: it is small enough to run on a laptop, and divides over 8 ranks
-in most ways.
+`llama-tiny` is no published model: it is small enough to run on a laptop, and divides over 8 ranks in most ways.
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cache
 from importlib.resources import files
 
 from ..errors import ModelError
+from .zoo_table import ZOO
 
 
-@cache
 def zoo_names() -> tuple[str, ...]:
-    """Return the names of all models that come along, sorted."""
-    entries = (entry.name for entry in files(__package__).joinpath("zoo").iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in entries if name.endswith(".json")))
+    """Return the names of all models that come along, group by group."""
+    return tuple(ZOO)
 
 
 def zoo_text(name: str) -> str:
-    """Return the config of a model that comes along.
+    """Return the config of a model that comes along, or its module with arguments.
 
     Raises
     ------

@@ -18,7 +18,7 @@ def sized(attributes: Attributes, dtype: str) -> TensorMeta:
     text, kind = attributes.get("sizes"), attributes.get("dtype", dtype)
     if not isinstance(text, str) or not isinstance(kind, str):
         raise misfit(f"the attributes sizes {text!r} and dtype {kind!r} are no texts such as 'B, S, 8' and 'float32'")
-    return TensorMeta(tuple(parse(size) for size in text.split(",")), kind)
+    return TensorMeta(tuple(parse(size) for size in text.split(",")) if text.strip() else (), kind)
 
 
 def _torch_dtype(meta: TensorMeta, like: str = "torch.get_default_dtype()") -> str:

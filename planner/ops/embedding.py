@@ -30,9 +30,11 @@ def _rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: 
 
 def _torch(local: Local) -> str:
     tokens, weight = local.arguments
+    padding = dict(local.node.attributes).get("padding")
     if "vocab" in local.start:
-        return f"ops.embedding_of_shard({tokens}, {weight}, first={local.start['vocab']})"
-    return f"F.embedding({tokens}, {weight})"
+        more = f", padding={padding}" if padding is not None else ""
+        return f"ops.embedding_of_shard({tokens}, {weight}, first={local.start['vocab']}{more})"
+    return f"F.embedding({tokens}, {weight}{f', padding_idx={padding}' if padding is not None else ''})"
 
 
 EMBEDDING = OpDef(

@@ -74,7 +74,7 @@ def operator(row: Row) -> OpDef:
 
     def infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
         shape = broadcast(row.name, tuple(_aligned(row, n, m) for n, m in zip(names, operands, strict=True)))
-        kinds = [m.dtype for n, m in zip(names, operands, strict=True) if n not in row.constant.split()]
+        kinds = [m.dtype for n, m in zip(names, operands, strict=True) if n not in ("condition", "mask")]
         return (TensorMeta(shape, _cast(row, attributes) or row.dtype or max(kinds, key=_WIDTH.__getitem__)),)
 
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:

@@ -4,6 +4,9 @@ Along that dim operand and result have factors of their own, since index i of on
 of the operand is a reduction (each shard places what it holds, zeros elsewhere, and the sum is whole), `m` of the
 result is passed through (each rank picks its part of the whole operand). A slice that takes one element of every q is
 `(m q) -> m`: shards of the operand give shards of the result. All are linear.
+
+A slice of a dim of open size says how many elements it takes, from `start` or, with `tail`, to the end: `size` =
+`S + -1`, in place of `stop`.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.rule import ShardingRule
-from ..core.symbol import Size
+from ..core.symbol import Size, parse
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Local, OpDef, dim_of, names_of, per_element
 from .lines import attributes_of, integer, like_first, line, misfit, replaced
@@ -78,18 +81,28 @@ def _slice_range(attributes: Attributes, size: int) -> range:
 def _slice_infer(operands: Metas, attributes: Attributes) -> Metas:
     (x,) = operands
     dim = dim_of(attributes, len(x.shape))
-    size = x.shape[dim]
+    size, count = x.shape[dim], attributes.get("size")
+    if isinstance(count, str):
+        return _resized(x, dim, parse(count))
     if not isinstance(size, int):
-        raise misfit(f"a slice of a dim of open size {size} has no known size")
+        raise misfit(f"a slice of a dim of open size {size} has no known size; give it the attribute size")
     picked = _slice_range(attributes, size)
     if not picked:
         raise misfit(f"a slice {attributes} of a dim of size {size} is empty")
     return _resized(x, dim, len(picked))
 
 
-def _slice_bounds(attributes: Attributes, size: int) -> tuple[int, int]:
-    picked = _slice_range(attributes, size)
-    return picked.start, picked.step
+def _slice_bounds(local: Local) -> Bounds:
+    def bounds(attributes: Attributes, size: int) -> tuple[int, int]:
+        step = integer(attributes, "step", 1)
+        if attributes.get("tail", False):
+            return size - local.whole["m"] * step, step
+        if "size" in attributes:
+            return integer(attributes, "start", 0) % size, step
+        picked = _slice_range(attributes, size)
+        return picked.start, picked.step
+
+    return bounds
 
 
 def _slice_torch(local: Local) -> str:
@@ -98,10 +111,12 @@ def _slice_torch(local: Local) -> str:
     if "q" in local.sizes:
         return f"{local.arguments[0]}[{skipped}{integer(attributes, 'start', 0)}::{local.whole['q']}]"
     if _sharded(local):
-        return _window(local, _slice_bounds)
-    picked = _slice_range(attributes, local.whole["n"])
-    step = f":{picked.step}" if picked.step != 1 else ""
-    return f"{local.arguments[0]}[{skipped}{picked.start}:{picked.stop}{step}]"
+        return _window(local, _slice_bounds(local))
+    start, step = _slice_bounds(local)(attributes, local.whole["n"])
+    picked = range(start, start + step * local.whole["m"], step)
+    if "size" not in attributes:
+        picked = _slice_range(attributes, local.whole["n"])
+    return f"{local.arguments[0]}[{skipped}{picked.start}:{picked.stop}{f':{step}' if step != 1 else ''}]"
 
 
 def _select_infer(operands: Metas, attributes: Attributes) -> Metas:

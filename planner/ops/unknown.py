@@ -1,7 +1,8 @@
 """An operator that no rule knows: kept, computed whole on every device, and reported.
 
 Its torch operator, the arguments of the call and its results stand in the attributes: `target` = `aten.name.overload`,
-`arguments` such as `x0, x1, 3, alpha=0.5` with the operands by position, `results` such as `compute[B, 8]; int64[8]`.
+`arguments` such as `x0, x1, 3, alpha=0.5` with the operands by position, `results` such as `compute[B, 8]; int64[8]`,
+and `reason`, where somebody knows more than that no rule is known.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import ast
 import re
 
 from ..core.rule import ShardingRule
-from ..core.tensor import TensorMeta
+from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
 
 _LIMIT = 64
 _TARGET = re.compile(r"aten(\.\w+){1,2}")
+_KINDS = {f"torch.{dtype}" for dtype in DTYPE_BYTES}
 _ALLOWED = (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.keyword, ast.Load, ast.Call)
 
 
@@ -30,7 +32,8 @@ def _rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], att
         for letter, metas in (("x", operands), ("y", results))
     ]
     line = " -> ".join(sides)
-    reason = f"no rule knows what {attributes['target']} does"
+    known = f": {attributes['reason']}" if attributes.get("reason") else ""
+    reason = f"no rule knows what {attributes['target']} does{known}"
     return ShardingRule.parse(
         line, shapes=shapes_of(operands + results), blocked={factor: reason for factor in re.findall(r"\w+", line)}
     )
@@ -47,9 +50,10 @@ def _call(attributes: Attributes, operands: tuple[str, ...]) -> str:
     if not _TARGET.fullmatch(target) or not isinstance(call, ast.Call):
         raise _refused(target, arguments)
     for node in ast.walk(call):
-        named = isinstance(node, ast.Name) and (node is call.func or node.id in names)
+        named = isinstance(node, ast.Name) and (node is call.func or node.id in {*names, "torch"})
+        kind = isinstance(node, ast.Attribute) and ast.unparse(node) in _KINDS
         inner = isinstance(node, ast.Call) and node is not call
-        if inner or not (named or isinstance(node, _ALLOWED)):
+        if inner or not (named or kind or isinstance(node, _ALLOWED)):
             raise _refused(target, arguments)
     written = re.sub(r"\bx\d+\b", lambda match: names[match[0]], ast.unparse(call)[2:-1])
     return f"torch.ops.{target}({written})"

@@ -53,7 +53,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         _vary(model, mesh, job.seed)
         mesh.log = []
         if job.kind == "gradients":
-            batch = _batch(train.SETTINGS, job)
+            batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
             tensors = {n: own[n].total if n in own else p.grad for n, p in model.named_parameters()}
@@ -80,13 +80,6 @@ def _vary(model: torch.nn.Module, mesh: Any, seed: int) -> None:
         if kind != "normal":
             generator = torch.Generator().manual_seed(zlib.crc32(f"{seed}:{name}".encode()))
             own[name].add_(shard(0.1 * torch.randn(shape, generator=generator, dtype=torch.float64), layout, mesh))
-
-
-def _batch(settings: Any, job: Job) -> tuple[torch.Tensor, torch.Tensor]:
-    batch: tuple[torch.Tensor, torch.Tensor] = sys.modules["parallel.data"].synthetic_batch(
-        0, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=job.seed
-    )
-    return batch
 
 
 def _errors(

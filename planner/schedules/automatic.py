@@ -7,8 +7,9 @@ bound is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ..core.schedule import Action, Cell, Schedule
 from ..core.timeline import StageTimes, Timeline
@@ -29,13 +30,16 @@ class Best:
 
     Parameters
     ----------
+    seconds
+        What was made small: the makespan, or the longest span of a rank.
     bound
-        Seconds that no order can go below; the makespan itself where the search was exact.
+        Seconds that no order can go below; `seconds` itself where the search was exact.
     start
         Name of the schedule that it was improved from.
     """
 
     timeline: Timeline
+    seconds: float
     bound: float
     exact: bool
     start: str
@@ -43,12 +47,26 @@ class Best:
     @property
     def gap(self) -> float:
         """How much longer it is than the bound, as a share of the bound."""
-        return 0.0 if self.exact else self.timeline.makespan / self.bound - 1
+        return 0.0 if self.exact else self.seconds / self.bound - 1
+
+
+def _longest_span(timeline: Timeline) -> float:
+    """Return the longest time from a rank's first pass to its last."""
+    passes = (timeline.compute(rank) for rank in range(timeline.schedule.ranks))
+    return max(order[-1].stop - order[0].start for order in passes if order)
+
+
+OBJECTIVES: Mapping[str, Callable[[Timeline], float]] = MappingProxyType(
+    {"makespan": lambda timeline: timeline.makespan, "span": _longest_span}
+)
+"""What an order may be the best of. The span of a rank is what a step takes where the next one starts without waiting
+for all ranks (Qi et al., arXiv 2401.10241, section 4)."""
 
 
 def automatic(
-    candidates: tuple[Schedule, ...], times: tuple[StageTimes, ...], caps: tuple[float, ...], effort: int = EFFORT
-) -> Best:
+    candidates: tuple[Schedule, ...], times: tuple[StageTimes, ...], caps: tuple[float, ...], effort: int = EFFORT,
+    objective: str = "makespan",
+) -> Best:  # fmt: skip
     """Return the best order of the stages.
 
     Parameters
@@ -58,12 +76,19 @@ def automatic(
         them that fits.
     caps
         Bytes that each rank may hold.
+    objective
+        A key of `OBJECTIVES`. Only the makespan is minimised exactly.
 
     Raises
     ------
     ScheduleError
-        `schedule.memory` if no order fits.
+        `schedule.memory` if no order fits; `schedule.objective`.
     """
+    if objective not in OBJECTIVES:
+        raise ScheduleError(
+            "schedule.objective", f"There is no objective {objective!r}.", f"Use {' or '.join(OBJECTIVES)}."
+        )
+    measure = OBJECTIVES[objective]
     shape = candidates[0]
     tried = [_fitting(schedule, times, caps) for schedule in candidates]
     for rule in RULES:
@@ -71,8 +96,8 @@ def automatic(
         if orders is not None:
             tried.append(_fitting(_with(shape, orders, "rules"), times, caps))
     found = [timeline for timeline in tried if timeline is not None]
-    small = state_count(shape) <= MAX_STATES
-    best = min(found, key=lambda timeline: timeline.makespan, default=None)
+    small = objective == "makespan" and state_count(shape) <= MAX_STATES
+    best = min(found, key=measure, default=None)
     start = "" if best is None else best.schedule.name
     if small:
         known = float("inf") if best is None else best.makespan
@@ -82,10 +107,21 @@ def automatic(
     if best is None:
         raise _no_room(shape, times, caps)
     if not small:
-        best = _improved(best, caps, effort)
+        best = _improved(best, caps, effort, measure, _bound(shape, times, objective))
     best = replace(best, schedule=replace(best.schedule, name="automatic"))
-    bound = best.makespan if small else lower_bound(shape, times)
-    return Best(timeline=best, bound=bound, exact=small, start=start)
+    bound = best.makespan if small else _bound(shape, times, objective)
+    return Best(timeline=best, seconds=measure(best), bound=bound, exact=small, start=start)
+
+
+def _bound(shape: Schedule, times: tuple[StageTimes, ...], objective: str) -> float:
+    if objective == "makespan":
+        return lower_bound(shape, times)
+    # A rank that never waits; each stage is on one rank.
+    works = [0.0] * shape.ranks
+    for chain in shape.chains:
+        for stage in chain.stages:
+            works[shape.placement[stage]] += len(chain.microbatches) * (times[stage].work + times[stage].recompute)
+    return max(works)
 
 
 def _fitting(schedule: Schedule, times: tuple[StageTimes, ...], caps: tuple[float, ...]) -> Timeline | None:
@@ -98,11 +134,12 @@ def _with(schedule: Schedule, orders: tuple[tuple[Action, ...], ...], name: str)
     return replace(schedule, name=name, orders=tuple(tuple((action,) for action in order) for order in orders))
 
 
-def _improved(best: Timeline, caps: tuple[float, ...], effort: int) -> Timeline:
+def _improved(
+    best: Timeline, caps: tuple[float, ...], effort: int, measure: Callable[[Timeline], float], bound: float
+) -> Timeline:
     """Move passes of the critical path before their neighbours for as long as it helps and effort is left."""
     size = sum(map(len, best.schedule.orders))
-    bound = lower_bound(best.schedule, best.times)
-    while effort > 0 and best.makespan > bound:
+    while effort > 0 and measure(best) > bound:
         for schedule in _moves(best):
             effort -= size
             if effort <= 0:
@@ -111,7 +148,7 @@ def _improved(best: Timeline, caps: tuple[float, ...], effort: int) -> Timeline:
                 found = _fitting(schedule, best.times, caps)
             except ScheduleError:
                 continue
-            if found is not None and found.makespan < best.makespan * (1 - 1e-12):
+            if found is not None and measure(found) < measure(best) * (1 - 1e-12):
                 best = found
                 break
         else:

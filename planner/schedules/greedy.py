@@ -40,7 +40,7 @@ class Rule:
 
 RULES = tuple(
     Rule(backward_first=b, deepest_first=d, patience=p, ahead=a)
-    for b, d, p, a in product((True, False), (True, False), (0.0, 0.5, 1.0), (1.0, 2.0, inf))
+    for b, d, p, a in product((True, False), (True, False), (0.0, 0.5, 0.75, 1.0), (1.0, 2.0, inf))
 )
 
 

@@ -168,9 +168,7 @@ def made(train_module: ModuleType) -> tuple[Any, Any]:
     mesh = modules["mesh"].Mesh(settings.mesh)
     model = train_module.MODEL(mesh).double()
     modules["parameters"].initialise(model, mesh, seed=0, std=0.1)
-    batch = modules["data"].synthetic_batch(
-        0, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=0
-    )
+    batch = modules["data"].synthetic_batch(0, settings.inputs, seed=0)
     modules["trainer"].loss_of_step(model, batch, settings, mesh)
     return model, mesh
 

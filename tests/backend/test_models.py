@@ -50,6 +50,7 @@ def test_models_that_come_along(client: Caller) -> None:
         "id": "llama-3.1-405b", "name": "llama-3.1-405b", "architecture": "LlamaForCausalLM", "layers": 126,
         "hidden": 16384, "parameters": planner.load_model("llama-3.1-405b").parameter_count,
         "longest_seq": 0, "builtin": True,
+        "symbols": ["B", "S"], "fixed": [],
     }  # fmt: skip
     assert large in found
 

@@ -339,7 +339,7 @@ def test_any_object_gives_a_plan_or_a_document_error(changes: dict[str, Any]) ->
         (replace(SOURCE, content="{ }"), DECISIONS, "document.content"),
         (replace(SOURCE, content="[]"), DECISIONS, "document.content"),
         (replace(SOURCE, digest="0" * 64), DECISIONS, "document.model-digest"),
-        (SOURCE, replace(DECISIONS, seq=0), "document.schema"),
+        (SOURCE, replace(DECISIONS, seq=-1), "document.schema"),
         (SOURCE, replace(DECISIONS, cluster=""), "document.schema"),
         (
             SOURCE,

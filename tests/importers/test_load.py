@@ -49,7 +49,7 @@ def test_an_unknown_name_lists_what_is_close() -> None:
 def test_an_unlike_name_lists_all() -> None:
     code, message = code_of("opus")
     assert code == "model.unknown-name"
-    assert "Known are gpt2, gpt2-xl, gpt3-175b," in message
+    assert "Known are llama-tiny, llama-3.2-1b, llama-2-7b," in message
 
 
 def test_the_zoo_opens_no_other_file(tmp_path: Path) -> None:

@@ -29,10 +29,13 @@ def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
 def _elementwise(node: Make, meta: Meta) -> dict[str, Node]:
     stream, mask = meta(4, 8), meta(4, 8, dtype="bool")
     names = "neg abs exp log sqrt rsqrt reciprocal sin cos erf relu elu softplus silu sigmoid tanh hardswish"
+    names += " detach floor ceil round sign"
     return {name: node(name, stream) for name in names.split()} | {
         "sub": node("sub", stream, stream),
         "mul": node("mul", stream, stream),
         "div": node("div", stream, stream),
+        "floor_divide": node("floor_divide", stream, stream),
+        "remainder": node("remainder", stream, stream),
         "maximum": node("maximum", stream, stream),
         "minimum": node("minimum", stream, stream),
         "add-scalar": node("add", stream, meta()),
@@ -196,6 +199,8 @@ def _experts(node: Make, meta: Meta) -> dict[str, Node]:
     return {
         "route": node("route", meta(4, 6, 4), count=2, capacity=2, normalized=True),
         "route-plain": node("route", meta(4, 6, 4), count=1, capacity=3, normalized=False),
+        "place": node("place", meta(4, 4, 2), meta(4, 4, 2, dtype="int64"), experts=4),
+        "place-drops": node("place", meta(4, 4, 2), meta(4, 4, 2, dtype="int64"), experts=2, capacity=2),
         "dispatch": node("dispatch", slots, tokens),
         "collect": node("collect", slots, meta(4, 2, 2, 6)),
     }

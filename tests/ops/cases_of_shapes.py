@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from planner.core.graph import Node
+from planner.core.symbol import parse
 from planner.core.tensor import TensorMeta
 
 Make = Callable[..., Node]
@@ -21,6 +22,9 @@ def _selections(node: Make, meta: Meta) -> dict[str, Node]:
         "slice": node("slice", x, dim=1, start=1, stop=5),
         "slice-step": node("slice", x, dim=1, start=0, stop=6, step=3),
         "slice-stride": node("slice", x, dim=1, start=1, step=2),
+        "slice-open": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, start=-5, size="S"),
+        "slice-open-tail": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, tail=True, size="S"),
+        "slice-open-step": node("slice", TensorMeta((4, parse("2·S"), 4)), dim=1, start=1, step=2, size="-2 + S"),
         "select": node("select", x, dim=1, index=-3),
         "flip": node("flip", x, dim=1),
         "roll": node("roll", x, dim=1, shift=3),

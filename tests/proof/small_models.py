@@ -9,6 +9,7 @@ from planner.core.json_text import digest
 from planner.core.symbol import symbol
 from planner.core.tensor import TensorMeta
 from planner.importers.builder import BlockBuilder
+from planner.importers.feeds import feeds_of
 
 WIDTH, VOCAB, HEADS, EXPERTS = 32, 16, 4, 4
 Body = Callable[[BlockBuilder, str], str]
@@ -31,6 +32,7 @@ def model(name: str, body: Body) -> ModelGraph:
         root=block,
         modules=tuple(Module(path=path, class_name=path.title() or "Model") for path in _paths(block.nodes)),
         logits=logits,
+        feeds=feeds_of(block),
     )
 
 

@@ -13,7 +13,7 @@ from tests.properties.strategies import shard
 from tests.tiny import MODELS, tiny_gpt2, tiny_graph, tiny_plan
 
 pytest.importorskip("torch")
-from planner.exporters.runtime.data import IGNORED, synthetic_batch
+from planner.exporters.runtime.data import Feed, synthetic_batch
 
 PLANS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "dp4": ("dp:4", (("data_parallel", "dp"),)),
@@ -166,12 +166,14 @@ def test_ranks_hold_unequal_numbers_of_ignored_labels(name: str, microbatches: i
 def ignored(plan: Plan) -> list[list[int]]:
     """Return, per microbatch and rank, how many of the labels that a proof makes are ignored."""
     decisions = plan.decisions
-    _, labels = synthetic_batch(0, sequences=decisions.global_batch, length=decisions.seq, vocab=32, seed=0)
+    shape = decisions.global_batch, decisions.seq
+    feeds = [
+        Feed(name="tokens", shape=shape, dtype="int64", layout="", kind="integers", high=32),
+        Feed(name="labels", shape=shape, dtype="int64", layout="", kind="next", next_of="tokens", ignored=-100),
+    ]
+    _, labels = synthetic_batch(0, feeds, seed=0)
     layout = next(layout for name, _, layout in train(plan).assignment.assemblies[0].inputs if name == "labels")
     return [
-        [
-            int((shard(part, layout, decisions.mesh, rank) == IGNORED).sum())
-            for rank in range(decisions.mesh.device_count)
-        ]
+        [int((shard(part, layout, decisions.mesh, rank) == -100).sum()) for rank in range(decisions.mesh.device_count)]
         for part in np.split(labels.numpy(), decisions.microbatches)
     ]

@@ -75,9 +75,7 @@ def test_the_norm_of_all_gradients(name: str) -> None:
         mesh = parallel["mesh"].Mesh(settings.mesh)
         model = train_module.MODEL(mesh).double()
         parallel["parameters"].initialise(model, mesh, seed=0, std=0.1)
-        batch = parallel["data"].synthetic_batch(
-            0, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=0
-        )
+        batch = parallel["data"].synthetic_batch(0, settings.inputs, seed=0)
         parallel["trainer"].loss_of_step(model, batch, settings, mesh)
         found: float = parallel["clip"].gradient_norm(model, mesh).item()
         return found

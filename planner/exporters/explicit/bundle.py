@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
@@ -12,6 +12,7 @@ from ...core.plan import Decisions, Precision
 from .classes import fold
 from .distinct import Classes
 from .program import containers, programs
+from .script import step_text, write_script
 from .write import Writer
 
 _RUNTIME = "planner.exporters.runtime"
@@ -30,7 +31,7 @@ def export_bundle(
         The plan file, which the bundle carries as `plan.json`.
     """
     model, root_class = _model(training, precision)
-    train = _train(training, decisions, precision, root_class)
+    train = write_script(training, decisions, precision, root_class)
     bundle = {
         "model.py": model,
         "train.py": train,
@@ -128,32 +129,6 @@ def _runtime(texts: Iterable[str]) -> dict[str, str]:
     return {f"parallel/{name}.py": text for name, text in sorted(sources.items())}
 
 
-def _train(training: TrainingGraph, decisions: Decisions, precision: Precision, root_class: str) -> str:
-    assignment = training.assignment
-    layouts = {name: str(layout) for name, _, layout in assignment.assemblies[0].inputs}
-    vocab = _vocab(training)
-    regather = any(f.regather for scope in training.scopes for f in scope.fanouts)
-    fields: Mapping[str, object] = {
-        "mesh": dict(assignment.mesh.axes),
-        "sequences": decisions.global_batch,
-        "length": decisions.seq,
-        "vocab": vocab,
-        "microbatches": decisions.microbatches,
-        "inputs": (layouts["tokens"], layouts["labels"]),
-        "dtype": precision.compute,
-        "regather": regather,
-    }
-    body = "\n".join(f"    {name}={value!r},".replace("'", '"') for name, value in fields.items())
-    return (
-        f'"""Train {assignment.graph.name} by the plan in plan.json; launch.sh starts it."""\n\n'
-        "from parallel.trainer import Settings, main\n\n"
-        f"from model import {root_class}\n\n"
-        f"MODEL = {root_class}\n"
-        f"SETTINGS = Settings(\n{body}\n)\n\n"
-        'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
-    )
-
-
 def _launch(cluster: ClusterSpec) -> str:
     return (
         "#!/usr/bin/env bash\n"
@@ -174,23 +149,13 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec)
     graph = training.assignment.graph
     return (
         f"# {graph.name} on {cluster.name}\n\n"
-        f"Mesh `{decisions.mesh}`, {decisions.global_batch} sequences of {decisions.seq} tokens a step in "
-        f"{decisions.microbatches} microbatch(es). Needs PyTorch and nothing else.\n\n"
+        f"Mesh `{decisions.mesh}`, {step_text(training, decisions)}. Needs PyTorch and nothing else.\n\n"
         "```bash\n./launch.sh --steps 20\n```\n\n"
         "- `model.py`: the model on local shards. Each `reshard` or `fan_out` is one edge of the plan, named in the\n"
         "  comment above it with its layouts and bytes.\n"
         "- `parallel/`: the runtime, plain `torch.distributed`.\n"
-        "- `train.py`: AdamW on local shards and synthetic tokens; `--dtype float64` for comparisons.\n"
+        "- `train.py`: AdamW on local shards and synthetic data; `--dtype float64` for comparisons.\n"
         "- `plan.json`: the decisions that this was written from; open it with `shardwright evaluate plan.json`.\n\n"
         "Parameter names are those of the original model, so its checkpoints can be cut into shards with\n"
         "`parallel.layout.shard`.\n"
     )
-
-
-def _vocab(training: TrainingGraph) -> int:
-    """Return the width of the logits."""
-    graph = training.assignment.graph
-    logits = next(v for node in graph.root.nodes for v in node.results if v.name == graph.logits)
-    width = logits.meta.shape[-1]
-    assert isinstance(width, int)
-    return width

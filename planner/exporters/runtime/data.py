@@ -1,33 +1,121 @@
-"""Synthetic token batches: the same global batch on every rank, of which each takes its shard."""
+"""Synthetic batches: the same global batch on every rank, of which each takes its shard."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
+import torch.nn.functional as F
 
 from .layout import shard
 from .mesh import Mesh
 
-IGNORED = -100
+Batch = tuple[torch.Tensor, ...]
 
 
-def synthetic_batch(
-    step: int, *, sequences: int, length: int, vocab: int, seed: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return global tokens and labels, [sequences, length]; labels are the next tokens, with some ignored.
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """What an input of the model is fed with.
 
-    Sequences end after different lengths, so that ranks hold unequal numbers of ignored labels.
+    Parameters
+    ----------
+    shape
+        Of all samples of an optimizer step.
+    dtype
+        Element type; `compute` for that of the model.
+    layout
+        How ranks cut a microbatch of it.
+    kind
+        `integers` from `low` below `high`; `next`: what the input `next_of` has one place later; `normal` numbers;
+        `uniform` ones from `low` to `high`; `mask`: 1 in the first places of each row, at least one; `one_hot` rows.
+    ignored
+        Label that stands for no target; the last places of some rows have it.
+    samples
+        Dim along which the samples of a step lie; None for an input that is the same for all microbatches.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    layout: str
+    kind: str
+    low: float = 0
+    high: float = 1
+    ignored: int | None = None
+    next_of: str = ""
+    samples: int | None = None
+
+
+def synthetic_batch(step: int, feeds: Sequence[Feed], *, seed: int) -> Batch:
+    """Return the inputs of a step, whole; floating numbers are float64.
+
+    Rows of labels end after different lengths, so that ranks hold unequal numbers of ignored ones.
     """
     generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
-    ids = torch.randint(vocab, (sequences, length + 1), generator=generator)
-    tokens, labels = ids[:, :-1], ids[:, 1:].clone()
-    ends = torch.randint(length // 2, length + 1, (sequences, 1), generator=generator)
-    labels[torch.arange(length) >= ends] = IGNORED
-    return tokens, labels
+    followed = {feed.next_of for feed in feeds}
+    drawn: dict[str, torch.Tensor] = {}
+    batch = []
+    for feed in feeds:
+        if feed.kind == "next":
+            x = drawn[feed.next_of][..., 1:].clone()
+        else:
+            longer = (*feed.shape[:-1], feed.shape[-1] + 1) if feed.name in followed else feed.shape
+            drawn[feed.name] = _drawn(feed, longer, generator)
+            x = drawn[feed.name][..., : feed.shape[-1]] if feed.shape else drawn[feed.name]
+        if feed.ignored is not None:
+            length = feed.shape[-1]
+            ends = torch.randint(length // 2, length + 1, (*feed.shape[:-1], 1), generator=generator)
+            x = x.masked_fill(torch.arange(length) >= ends, feed.ignored)
+        batch.append(x)
+    return tuple(batch)
 
 
-def local_batch(
-    batch: tuple[torch.Tensor, torch.Tensor], layouts: tuple[str, str], mesh: Mesh
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return this rank's shards of tokens and labels."""
-    tokens, labels = (shard(x, layout, mesh).to(mesh.device) for x, layout in zip(batch, layouts, strict=True))
-    return tokens, labels
+def _drawn(feed: Feed, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    match feed.kind:
+        case "integers":
+            return torch.randint(int(feed.low), int(feed.high), shape, generator=generator)
+        case "normal":
+            return torch.randn(shape, generator=generator, dtype=torch.float64)
+        case "uniform":
+            lots = torch.rand(shape, generator=generator, dtype=torch.float64)
+            return feed.low + (feed.high - feed.low) * lots
+        case "mask":
+            length = shape[-1] if shape else 1
+            ends = torch.randint(1, length + 1, (*shape[:-1], 1), generator=generator)
+            return (torch.arange(length) < ends).reshape(shape).double()
+        case "one_hot":
+            classes = torch.randint(shape[-1], shape[:-1], generator=generator)
+            return F.one_hot(classes, shape[-1]).double()
+        case _:
+            raise ValueError(f"input {feed.name} can't be fed with {feed.kind!r}")
+
+
+def microbatch(batch: Batch, feeds: Sequence[Feed], index: int, count: int) -> Batch:
+    """Return part `index` of `count` equal ones of a step; an input without samples comes whole."""
+    return tuple(
+        x if feed.samples is None else x.tensor_split(count, feed.samples)[index]
+        for x, feed in zip(batch, feeds, strict=True)
+    )
+
+
+def local_batch(batch: Batch, feeds: Sequence[Feed], mesh: Mesh, compute: torch.dtype) -> Batch:
+    """Return this rank's shards of a microbatch, in the model's element types; float64 models get float64 numbers."""
+    shards = []
+    for x, feed in zip(batch, feeds, strict=True):
+        dtype: torch.dtype = compute if feed.dtype == "compute" else getattr(torch, feed.dtype)
+        if dtype.is_floating_point and compute == torch.float64:
+            dtype = compute
+        shards.append(shard(x, feed.layout, mesh).to(mesh.device, dtype))
+    return tuple(shards)
+
+
+def share(batch: Batch, part: Batch, feeds: Sequence[Feed], count: int) -> float:
+    """Return what a microbatch counts for in the mean over a step: its share of the labels that are not ignored.
+
+    Where no label is ever ignored, all of the `count` microbatches count alike. A Python number: fp32 would round it.
+    """
+    for whole, x, feed in zip(batch, part, feeds, strict=True):
+        if feed.ignored is not None and feed.samples is not None:
+            return int((x != feed.ignored).sum()) / max(int((whole != feed.ignored).sum()), 1)
+    return 1 / count

@@ -13,10 +13,9 @@ import torch.distributed as dist
 from torch import nn
 
 from .clip import clip_gradients
-from .data import local_batch, synthetic_batch
+from .data import Batch, Feed, local_batch, microbatch, share, synthetic_batch
 from .gradients import finish_gradients
 from .mesh import Mesh
-from .operators import count_targets
 from .optimizer import MasterAdamW
 from .parameters import initialise
 from .regather import regathering
@@ -32,44 +31,39 @@ class Settings:
     ----------
     mesh
         Axis → size.
-    sequences, length, vocab
-        Global sequences per optimizer step, tokens per sequence, vocabulary size.
+    samples
+        Samples, such as sequences or images, of an optimizer step.
     microbatches
         Parts of a step that go through the model one after the other.
     inputs
-        Layouts of tokens and labels.
+        What the model's inputs are fed with, in their order.
     dtype
         Element type of parameters and computation.
     """
 
     mesh: dict[str, int]
-    sequences: int
-    length: int
-    vocab: int
+    samples: int
     microbatches: int
-    inputs: tuple[str, str]
+    inputs: tuple[Feed, ...]
     dtype: str
     regather: bool = False
 
 
-def loss_of_step(
-    model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], settings: Settings, mesh: Mesh
-) -> torch.Tensor:
+def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh) -> torch.Tensor:
     """Run forward and backward of one step on a global batch; gradients are left in the parameters.
 
-    The mean runs over all valid targets of the step: each microbatch counts by its share of them.
+    The loss is the mean of those of the microbatches. Where labels may be ignored, each microbatch counts by its share
+    of those that are not, which makes it the mean over all valid targets of the step.
     """
-    tokens, labels = batch
     total = torch.zeros((), device=mesh.device)
-    # As Python numbers: fp32 would round the shares.
-    valid = max(count_targets(labels, ignore_index=-100).item(), 1.0)
-    size = settings.sequences // settings.microbatches
-    for start in range(0, settings.sequences, size):
-        mesh.sequence = start
-        part = (tokens[start : start + size], labels[start : start + size])
-        share = count_targets(part[1], ignore_index=-100).item() / valid
+    count = settings.microbatches
+    compute = next((p.dtype for p in model.parameters()), torch.float64)
+    for index in range(count):
+        mesh.sequence = index * (settings.samples // count)
+        part = microbatch(batch, settings.inputs, index, count)
+        counts_for = share(batch, part, settings.inputs, count)
         with regathering() if settings.regather else nullcontext():
-            loss = model(*local_batch(part, settings.inputs, mesh)) * share
+            loss = model(*local_batch(part, settings.inputs, mesh, compute)) * counts_for
         loss.backward()
         total = total + loss.detach()
     finish_gradients(model, mesh)
@@ -95,9 +89,7 @@ def training(
     """
     optimizer = MasterAdamW(model, mesh, rate=rate)
     for step in range(steps):
-        batch = synthetic_batch(
-            step, sequences=settings.sequences, length=settings.length, vocab=settings.vocab, seed=seed
-        )
+        batch = synthetic_batch(step, settings.inputs, seed=seed)
         mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
         if clip is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...core.graph import Attribute, Block, Node, Parameter, Repeat, Value
+from ...core.layers import list_of, templates
 from ...core.symbol import Polynomial
 from ...core.tensor import TensorMeta
 from ...errors import PlannerError
 from ...ops import OPS
-from .entries import Entry
+from ..entries import Entry
 from .form import MAX_COUNT, MAX_ITEMS, MAX_TEXT, from_plain
 
 # What functions of the operator table raise on operands and attributes that they do not expect.
@@ -42,7 +43,7 @@ class BlockReader:
 
     def root(self, entry: Entry) -> Block:
         """Return the root block."""
-        block = self._block(entry, "", self.metas)
+        block = self._block(entry, (), self.metas)
         outputs = entry.members(_BLOCK)["outputs"]
         if not block.outputs:
             outputs.refuse("has no output, so no loss", "Name the loss first.", code="model.graph-loss")
@@ -55,11 +56,11 @@ class BlockReader:
             )
         return block
 
-    def _block(self, entry: Entry, layer: str, metas: Metas) -> Block:
+    def _block(self, entry: Entry, layers: tuple[str, ...], metas: Metas) -> Block:
         members = entry.members(_BLOCK)
         inputs = tuple(self._input(item, metas) for item in self._counted(members["inputs"]))
-        parameters = tuple(self._parameter(item, layer, metas) for item in self._counted(members["parameters"]))
-        body = tuple(self._item(item, layer, metas) for item in self._counted(members["body"]))
+        parameters = tuple(self._parameter(item, layers, metas) for item in self._counted(members["parameters"]))
+        body = tuple(self._item(item, layers, metas) for item in self._counted(members["body"]))
         outputs = tuple(_known(item, metas) for item in members["outputs"].items())
         return Block(inputs=inputs, parameters=parameters, body=body, outputs=outputs)
 
@@ -80,14 +81,14 @@ class BlockReader:
         _define(name, value, metas)
         return value
 
-    def _parameter(self, entry: Entry, layer: str, metas: Metas) -> Parameter:
+    def _parameter(self, entry: Entry, layers: tuple[str, ...], metas: Metas) -> Parameter:
         name, meta, initial = entry.tuple_of(3, 'such as ["norm.weight", "compute[4096]", "ones"]')
         parameter = Parameter(name=name.name(), meta=meta.meta(), initial=initial.text())
         if any(isinstance(size, Polynomial) for size in parameter.meta.shape):
             meta.refuse(f"is a parameter of {parameter.meta}", "Give sizes that are integers.", code="model.graph-size")
         if parameter.initial not in INITIAL:
             initial.refuse(f"is {parameter.initial!r}", f"Use {', '.join(INITIAL)}.")
-        _once(name, parameter.name, layer, self.parameters)
+        _once(name, parameter.name, layers, self.parameters)
         self._of_module(name, parameter.name.rpartition(".")[0])
         _define(name, Value(name=parameter.name, meta=parameter.meta), metas)
         return parameter
@@ -98,17 +99,17 @@ class BlockReader:
                 f"is of the module {path!r}, which is not listed", "Add it to modules.", code="model.graph-name"
             )
 
-    def _item(self, entry: Entry, layer: str, metas: Metas) -> Node | Repeat:
+    def _item(self, entry: Entry, layers: tuple[str, ...], metas: Metas) -> Node | Repeat:
         if isinstance(entry.value, dict) and "repeat" in entry.value:
-            if layer:
+            if layers:
                 entry.refuse("is a repeat within a repeat", "Write its layers out.", code="model.graph-repeat")
             return self._repeat(entry, metas)
-        return self._node(entry, layer, metas)
+        return self._node(entry, layers, metas)
 
-    def _node(self, entry: Entry, layer: str, metas: Metas) -> Node:
+    def _node(self, entry: Entry, layers: tuple[str, ...], metas: Metas) -> Node:
         members = entry.members(("name", "op", "operands"), ("results", "attributes", "module", "origin"))
         name, op = members["name"].name(), members["op"].text()
-        _once(members["name"], name, layer, self.operators)
+        _once(members["name"], name, layers, self.operators)
         if op not in OPS:
             members["op"].refuse(
                 f"is {op!r}, no known operator", "docs/reference/operators.md lists them.", code="model.graph-name"
@@ -131,10 +132,15 @@ class BlockReader:
     def _repeat(self, entry: Entry, metas: Metas) -> Repeat:
         members = entry.members(("repeat", "count", "block", "operands"))
         name, count = members["repeat"].name(), members["count"].integer(1, MAX_COUNT)
-        _once(members["repeat"], name, "", self.operators)
+        _once(members["repeat"], name, (), self.operators)
+        layers = list_of(name)[1]
+        if layers and layers.count % count:
+            members["count"].refuse(
+                f"runs {count} times through {layers.count} layers", "Give a divisor.", code="model.graph-repeat"
+            )
         operands = _operands(members["operands"], metas)
         inner: Metas = {}
-        block = self._block(members["block"], f"{name}.*", inner)
+        block = self._block(members["block"], templates(name, layers.count // count if layers else 1), inner)
         carried = len(block.outputs)
         if len(operands) != len(block.inputs) or carried > len(operands):
             members["operands"].refuse(
@@ -206,9 +212,12 @@ def _define(entry: Entry, value: Value, metas: Metas) -> None:
     metas[value.name] = value.meta
 
 
-def _once(entry: Entry, name: str, layer: str, known: set[str]) -> None:
-    if not name.startswith(layer):
-        entry.refuse(f"is {name!r} in a block that repeats", f"Start the name with {layer}.", code="model.graph-name")
+def _once(entry: Entry, name: str, layers: tuple[str, ...], known: set[str]) -> None:
+    if layers and not any(name.startswith((f"{layer}.", f"{layer}/")) for layer in layers):
+        entry.refuse(
+            f"is {name!r} in a block that repeats", f"Start the name with {' or '.join(layers)}.",
+            code="model.graph-name",
+        )  # fmt: skip
     if name in known:
         entry.refuse(
             f"uses the name {name!r} again", "Give every operator and parameter its own name.", code="model.graph-name"
@@ -238,7 +247,7 @@ def _attributes(entry: Entry) -> tuple[tuple[str, Attribute], ...]:
         entry.refuse("is no object", "Give attributes by name.")
     found: list[tuple[str, Attribute]] = []
     for key in sorted(entry.value):
-        member = Entry(entry.value[key], f"{entry.place}.{key}", entry.file)
+        member = entry.at(key)
         if not key.isidentifier() or not key.isascii():
             entry.refuse(f"has the key {key[:40]!r}, no name of an attribute", "Write letters, digits and underscores.")
         value = from_plain(member.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.graph import Block, Feed
 from ...errors import ModelError
-from .entries import Entry
+from ..entries import Entry
 
 _OPTIONAL = ("low", "high", "ignored", "next_of")
 _MAX_LABEL = 1 << 53

@@ -17,13 +17,11 @@ from ...errors import ModelError
 
 FORMAT = "shardwright-graph"
 VERSION = 1
-BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=16 << 20, max_depth=16)
+BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=16 << 20, max_depth=16, max_values=3_000_000)
 MAX_ITEMS = 200_000
 """Operators, parameters and inputs of all blocks together, and as many modules."""
 MAX_COUNT = 100_000
 """Iterations of a repeated block."""
-MAX_NAME = 500
-"""Characters of a name."""
 MAX_TEXT = 10_000
 """Characters of an attribute."""
 FEED_DEFAULTS: Mapping[str, object] = MappingProxyType(

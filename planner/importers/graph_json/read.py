@@ -7,9 +7,9 @@ from dataclasses import replace
 from ...core.graph import ModelGraph, ModelSource, Module
 from ...core.json_text import digest, parse
 from ...errors import ModelError
+from ..entries import Entry
 from ..feeds import feeds_of
 from .blocks import BlockReader
-from .entries import Entry
 from .feeds import read_feeds
 from .form import BOUNDS, FORMAT, MAX_ITEMS, VERSION
 from .write import write_graph
@@ -41,7 +41,7 @@ def read_graph(text: str, name: str, *, kind: str = KIND, source: ModelSource | 
         `model.graph-version`, `model.graph-schema`, `model.graph-size`, `model.graph-name`, `model.graph-operator`,
         `model.graph-repeat`, `model.graph-loss`, `model.feed` for what is no graph.
     """
-    whole = Entry(parse(text, name, BOUNDS), "", name)
+    whole = Entry(parse(text, name, BOUNDS), "", name, "graph")
     _check_format(whole, name)
     members = whole.members(("format", "version", "name", "modules", "root"), _OPTIONAL)
     modules = _modules(members["modules"])

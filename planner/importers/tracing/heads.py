@@ -1,7 +1,7 @@
 """What a model of transformers is trained for: its inputs, and the loss of its logits. The table `HEADS`.
 
-The loss is ours, so that it is the same for all models of a kind, and so that labels are already shifted: `labels[b, s]`
-is what position `s` has to give, or -100 where nothing is to be learnt.
+The loss is ours, so that it is the same for all models of a kind, and so that labels are already shifted:
+`labels[b, s]` is what position `s` has to give, or -100 where nothing is to be learnt.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ class Head:
         The model's config and class → what it takes, by name.
     run
         Model and inputs → loss and logits.
+    shifted
+        Whether the labels are the next tokens.
     """
 
     name: str
     mapping: str
     inputs: Callable[[Any, Any], Mapping[str, Spec]]
     run: Run
+    shifted: bool = False
 
 
 def token_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -83,8 +86,11 @@ def _align(model: Any, samples: torch.Tensor, labels: torch.Tensor) -> tuple[tor
     """Return the connectionist temporal classification loss, over whole samples and whole labels."""
     logits = _answer(model, **{model.main_input_name: samples}).logits
     shares = functional.log_softmax(logits.float(), -1).transpose(0, 1)
-    lengths = [torch.full((x.shape[0],), x.shape[1], dtype=torch.int64, device=x.device) for x in (logits, labels)]
-    loss = functional.ctc_loss(shares, labels, *lengths, blank=model.config.pad_token_id or 0, zero_infinity=True)
+    times, targets = (
+        torch.full((x.shape[0],), x.shape[1], dtype=torch.int64, device=x.device) for x in (logits, labels)
+    )
+    blank = model.config.pad_token_id or 0
+    loss = functional.ctc_loss(shares, labels, times, targets, blank=blank, zero_infinity=True)
     return loss, logits
 
 
@@ -135,7 +141,10 @@ def _speech_classes(config: Any, kind: Any) -> Mapping[str, Spec]:
 
 HEADS: Mapping[str, Head] = MappingProxyType(
     {
-        name: Head(name=name, mapping=f"MODEL_FOR_{mapping}_MAPPING_NAMES", inputs=inputs, run=run)
+        name: Head(
+            name=name, mapping=f"MODEL_FOR_{mapping}_MAPPING_NAMES", inputs=inputs, run=run,
+            shifted=mapping == "CAUSAL_LM",
+        )
         for name, mapping, inputs, run in (
             ("causal language model", "CAUSAL_LM", _text, _language),
             ("speech to text", "SPEECH_SEQ_2_SEQ", _speech, _transcribe),
@@ -148,5 +157,5 @@ HEADS: Mapping[str, Head] = MappingProxyType(
             ("audio classes", "AUDIO_CLASSIFICATION", _speech_classes, _classify),
         )
     }
-)
+)  # fmt: skip
 """In the order in which a config that names no architecture is tried."""

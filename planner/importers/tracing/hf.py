@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ...core.graph import Feed
 from ...core.json_text import JsonBounds, parse
 from ...errors import ModelError
 from ..aten.program import Program
@@ -56,7 +57,8 @@ def trace_config(
     inputs, dims = examples(head.inputs(model.config, type(model)), model.config, dtype)
     tell(0.2, "tracing it")
     program = trace(WithLoss(model, head.run), inputs, dims, name, values=held, compute=dtype)
-    return replace(program, fixed=(*notes, *program.fixed))
+    feeds = (Feed(name="labels", kind="next", next_of="tokens", ignored=-100),) if head.shifted else ()
+    return replace(program, fixed=(*notes, *program.fixed), feeds=feeds)
 
 
 def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tuple[Any, Head, tuple[str, ...]]:
@@ -68,7 +70,7 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from transformers.utils import logging
 
-    logging.set_verbosity_error()
+    logging.set_verbosity(logging.ERROR)
     kind = values["model_type"]
     if kind not in CONFIG_MAPPING:
         raise ModelError(
@@ -120,7 +122,8 @@ def examples(
     inputs, dims = {}, {}
     for key, (shape, element) in specs.items():
         element = dtype if element.is_floating_point else element
-        inputs[key] = torch.zeros([sizes.get(n, n) for n in shape], dtype=element, device="meta")  # type: ignore[misc]
+        concrete = [sizes[n] if isinstance(n, str) else n for n in shape]
+        inputs[key] = torch.zeros(concrete, dtype=element, device="meta")
         dims[key] = tuple(n if isinstance(n, str) else "" for n in shape)
     return inputs, dims
 

@@ -49,6 +49,20 @@ def test_results_may_be_left_out() -> None:
     assert read_graph(json.dumps(plain), "the file") == graph
 
 
+def test_repeats_of_some_layers() -> None:
+    """Names with ranges of layers survive, and alternating layers start with either of two paths."""
+    text = write_graph(tiny("llama")).replace("model.layers.*", "model.layers.3-6+1")
+    text = text.replace("3-6+1", "3-6").replace('"repeat":"model.layers"', '"repeat":"model.layers.3-6"')
+    text = text.replace('"count":2', '"count":4').replace('["model.layers"', '["model.layers.3-6"')
+    graph = read_graph(text.replace('["model.layers.3-6","ModuleList"]', '["model.layers","ModuleList"]'), "the file")
+    assert not verify_graph(graph)
+    assert graph.root.repeats[0].templates == ("model.layers.3-6",)
+    assert read_graph(write_graph(graph), "the file") == graph
+    with pytest.raises(ModelError) as caught:
+        read_graph(write_graph(graph).replace('"count":4', '"count":3'), "the file")
+    assert caught.value.code == "model.graph-repeat"
+
+
 def test_every_field_is_written() -> None:
     """A field that is added to the noun and forgotten here would be lost without a word."""
     derived = {(ModelGraph, "source"), (Node, "rule"), (Repeat, "results")}

@@ -12,6 +12,20 @@ import { BatchFields } from "../mesh/BatchFields";
 import { MeshFields } from "../mesh/MeshFields";
 import classes from "./StartPage.module.css";
 
+const USUAL_SEQ = 4096;
+
+/** The models as options, under the name of their group; imported ones have none. */
+function grouped(models: Model[]) {
+  const groups = new Map<string, { value: string; label: string }[]>();
+  for (const entry of models) {
+    const group = entry.group || "imported";
+    const layers = entry.layers ? `, ${entry.layers} layers` : "";
+    const label = `${entry.name} · ${formatCount(entry.parameters)} parameters${layers}`;
+    groups.set(group, [...(groups.get(group) ?? []), { value: entry.id, label }]);
+  }
+  return [...groups].map(([group, items]) => ({ group, items }));
+}
+
 export function NewPlanForm({
   models,
   registry,
@@ -35,16 +49,22 @@ export function NewPlanForm({
     { name: "dp", size: 2 },
     { name: "tp", size: 4 },
   ]);
-  const [batch, setBatch] = useState({ globalBatch: 32, seq: 4096, microbatches: 4 });
+  const [batch, setBatch] = useState({ globalBatch: 32, seq: USUAL_SEQ, microbatches: 4 });
   const [precision, setPrecision] = useState("bf16");
   const [uses, setUses] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => {
     if (preferred) setModel(preferred);
   }, [preferred]);
-  const longest = models?.find((entry) => entry.id === model)?.longest_seq || Infinity;
+  const chosen = models?.find((entry) => entry.id === model);
+  const longest = chosen?.longest_seq || Infinity;
+  const sequences = chosen?.symbols.includes("S") ?? true;
+  const batches = chosen?.symbols.includes("B") ?? true;
   useEffect(() => {
-    setBatch((now) => (now.seq > longest ? { ...now, seq: longest } : now));
-  }, [longest]);
+    setBatch((now) => ({
+      ...(batches ? now : { globalBatch: 1, microbatches: 1 }),
+      seq: sequences ? Math.min(now.seq || USUAL_SEQ, longest) : 0,
+    }));
+  }, [longest, sequences, batches]);
 
   if (!models || !registry) return <Loading label="Loading the form" rows={8} />;
   const colours = axisColours(axes.map((axis) => axis.name));
@@ -55,6 +75,27 @@ export function NewPlanForm({
     if (!next.delete(key)) next.add(key);
     setUses(next);
   };
+
+  /** Takes a model, with the plan to start from that it has. */
+  function choose(id: string) {
+    setModel(id);
+    const start = models?.find((entry) => entry.id === id)?.start;
+    if (!start) return;
+    setCluster(parseCluster(start.cluster));
+    setAxes(start.mesh);
+    setBatch({
+      globalBatch: start.global_batch,
+      seq: start.seq ?? 0,
+      microbatches: start.microbatches ?? 1,
+    });
+    setUses(
+      new Set(
+        (start.presets ?? []).flatMap((preset) =>
+          Object.values(preset.axes).map(([axis]) => `${preset.name}/${axis}`),
+        ),
+      ),
+    );
+  }
 
   function submit() {
     if (!registry) return;
@@ -94,11 +135,13 @@ export function NewPlanForm({
             label: `${entry.name} · ${formatCount(entry.parameters)} parameters, ${entry.layers} layers`,
           }))}
           value={model}
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          description={chosen?.fixed.join(" ") || undefined}
           onChange={(value) => value && setModel(value)}
         />
         <TextInput
           label="Name"
-          placeholder={models.find((entry) => entry.id === model)?.name}
+          placeholder={chosen?.name}
           value={name}
           maxLength={200}
           onChange={(event) => setName(event.currentTarget.value)}
@@ -112,7 +155,7 @@ export function NewPlanForm({
         onAxes={setAxes}
       />
       <div className={classes["row"]}>
-        <BatchFields batch={batch} onChange={setBatch} />
+        <BatchFields batch={batch} sequences={sequences} onChange={setBatch} />
         <Select
           label="Precision"
           description="of parameters and computation"

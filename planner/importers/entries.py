@@ -1,4 +1,4 @@
-"""Access to JSON values that knows where in the file it is, so that every complaint names the place.
+"""Access to the values of a JSON file that knows where in it they are, so that every complaint names the place.
 
 A place is written like `root.body[3].attributes.eps`.
 """
@@ -9,30 +9,37 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ...core.symbol import positive
-from ...core.tensor import DTYPE_BYTES, TensorMeta
-from ...errors import ModelError, PlannerError
-from ..config_fields import shown
-from .form import MAX_NAME
+from ..core.symbol import positive
+from ..core.tensor import DTYPE_BYTES, TensorMeta
+from ..errors import ModelError, PlannerError
+from .config_fields import shown
 
+MAX_NAME = 500
+"""Characters of a name."""
 # Names end up in exported code, in files and on the page: nothing in them may end a string or a line.
-_NAME = re.compile(r"[\w.*/:\-]+", re.ASCII)
+_NAME = re.compile(r"[\w.*/:+\-]+", re.ASCII)
 _CLASS = re.compile(r"[^\W\d][\w.]*", re.ASCII)
 _MAX_ELEMENTS = 1 << 62
 
 
 class Entry:
-    """A value of the file with its place in it."""
+    """A value of the file with its place in it.
 
-    __slots__ = ("file", "place", "value")
+    Parameters
+    ----------
+    kind
+        What the file is, for the codes of its errors: `model.graph-schema`, `model.pt2-schema`.
+    """
 
-    def __init__(self, value: object, place: str, file: str) -> None:
-        self.value, self.place, self.file = value, place, file
+    __slots__ = ("file", "kind", "place", "value")
+
+    def __init__(self, value: object, place: str, file: str, kind: str) -> None:
+        self.value, self.place, self.file, self.kind = value, place, file, kind
 
     def refuse(self, what: str, hint: str, code: str = "") -> NoReturn:
         """Raise the error that says what is wrong at this place."""
         raise ModelError(
-            code if code else "model.graph-schema", f"{self.file}: {self.place or 'the file'} {what}.", hint,
+            code if code else f"model.{self.kind}-schema", f"{self.file}: {self.place or 'the file'} {what}.", hint,
             subject=self.place,
         )  # fmt: skip
 
@@ -46,14 +53,21 @@ class Entry:
         for key in self.value:
             if key not in required and key not in optional:
                 self.refuse(f"has the unknown key {shown(key)}", f"Known are {', '.join((*required, *optional))}.")
-        start = f"{self.place}." if self.place else ""
-        return {key: Entry(value, start + key, self.file) for key, value in self.value.items()}
+        return {key: self.at(key) for key in self.value}
+
+    def at(self, key: str) -> Entry:
+        """Return an entry of an object, whatever else it has."""
+        if not isinstance(self.value, dict):
+            self.refuse(f"is {shown(self.value)}, not an object", f"Give {key}.")
+        if key not in self.value:
+            self.refuse(f"lacks {key!r}", f"Give {key}.")
+        return Entry(self.value[key], f"{self.place}.{key}" if self.place else key, self.file, self.kind)
 
     def items(self) -> list[Entry]:
         """Return the entries of a list."""
         if not isinstance(self.value, list):
             self.refuse(f"is {shown(self.value)}, not a list", "Give a list.")
-        return [Entry(value, f"{self.place}[{i}]", self.file) for i, value in enumerate(self.value)]
+        return [Entry(value, f"{self.place}[{i}]", self.file, self.kind) for i, value in enumerate(self.value)]
 
     def tuple_of(self, count: int, what: str) -> list[Entry]:
         """Return the entries of a list that has `count` of them."""
@@ -87,7 +101,7 @@ class Entry:
         """Return the name of an operator, a value, a parameter or a module."""
         text = self.text()
         if not _NAME.fullmatch(text) and not (empty and not text):
-            self.refuse(f"is {shown(text)}, no name", "Write names with letters, digits and . _ * / : - alone.")
+            self.refuse(f"is {shown(text)}, no name", "Write names with letters, digits and . _ * / : + - alone.")
         return text
 
     def class_name(self) -> str:

@@ -1,0 +1,191 @@
+"""Every type of causal language model that transformers has, cut to two layers: which open, and what stops the rest.
+
+    python -m benchmarks.sweep_transformers [--types llama,gpt2] [--seconds 120] [--json FILE] [--page]
+
+Each type runs in a process of its own, forked from one that has torch and transformers loaded. `--page` writes
+`docs/reference/transformers-models.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "transformers-models.md"
+LAYERS = 2
+LAYER_KEYS = (
+    "num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_decoder_layers", "num_encoder_layers",
+    "encoder_layers", "decoder_layers", "num_transformer_layers",
+)  # fmt: skip
+MEMORY = 8 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What became of one type."""
+
+    type: str
+    stage: str
+    """How far it came: `config`, `model`, `trace`, `import` or `done`."""
+    parameters: int = 0
+    calls: int = 0
+    nodes: int = 0
+    unknown: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    seconds: float = 0.0
+    cause: str = ""
+
+
+def cut(values: Any, layers: int = LAYERS, old: int = 0) -> Any:
+    """Return a config with fewer layers, and lists that have an entry a layer as long as there are layers."""
+    if not isinstance(values, dict):
+        return values
+    count = next((values[key] for key in LAYER_KEYS if isinstance(values.get(key), int)), old)
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in LAYER_KEYS and isinstance(value, int) and value > layers:
+            out[key] = layers
+        elif isinstance(value, list) and len(value) == count > layers:
+            out[key] = _kinds(value, layers)
+        elif key in {"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"} and isinstance(value, int):
+            out[key] = min(value, 1)
+        elif isinstance(value, dict):
+            out[key] = cut(value, layers, count)
+        else:
+            out[key] = value
+    return out
+
+
+def _kinds(entries: list[Any], layers: int) -> list[Any]:
+    """Return the entries of the layers that are kept: the first, and one that differs from it if there is one."""
+    other = next((entry for entry in entries if entry != entries[0]), entries[0])
+    return [*entries[: layers - 1], other]
+
+
+def default_config(kind: str) -> dict[str, Any]:
+    """Return the two-layer config of a model type."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    plain = {key: value for key, value in CONFIG_MAPPING[kind]().to_dict().items() if value is not None}
+    return {**cut(json.loads(json.dumps(plain, default=str))), "model_type": kind}
+
+
+def one(kind: str, pipe: Connection) -> None:
+    """Trace and import one type, and send its row."""
+    resource.setrlimit(resource.RLIMIT_AS, (32 << 30, 32 << 30))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    start = time.perf_counter()
+    stage, found = "config", {}
+    try:
+        from planner.core.graph import ModelSource
+        from planner.importers.tracing.hf import trace_config
+        from planner.importers.transformers_config import canonical_config
+
+        values = default_config(kind)
+        content = canonical_config(values, kind)
+        stage = "trace"
+        program = trace_config(content, kind)
+        found = {"calls": len(program.calls), "fixed": program.fixed}
+        stage = "import"
+        from planner.importers.aten.build import build
+
+        graph = build(program, ModelSource(name=kind, kind="hf_config", digest="", content=content), kind)
+        nodes = [node for block in (graph.root, *(r.block for r in graph.root.repeats)) for node in block.nodes]
+        unknown = sorted({str(dict(node.attributes).get("target", node.op)) for node in nodes if node.op == "unknown"})
+        found |= {"nodes": len(nodes), "unknown": tuple(unknown), "parameters": graph.parameter_count}
+        row = Row(type=kind, stage="done", seconds=time.perf_counter() - start, **found)
+    except BaseException as problem:
+        text = " ".join(f"{type(problem).__name__}: {problem}".split())
+        row = Row(type=kind, stage=stage, seconds=time.perf_counter() - start, cause=text[:600], **found)
+    pipe.send(row)
+
+
+def sweep(types: list[str], seconds: float) -> Iterator[Row]:
+    """Yield a row a type."""
+    import torch.export
+    import transformers  # noqa: F401
+    from transformers.models.auto import modeling_auto  # noqa: F401
+
+    torch.set_num_threads(1)
+    context = multiprocessing.get_context("fork")
+    for kind in types:
+        mine, its = context.Pipe(duplex=False)
+        process = context.Process(target=one, args=(kind, its))
+        process.start()
+        its.close()
+        row = Row(type=kind, stage="trace", seconds=seconds, cause=f"not done after {seconds:g} s")
+        if mine.poll(seconds):
+            try:
+                row = mine.recv()
+            except EOFError:
+                row = Row(type=kind, stage="trace", cause="its process died")
+        process.kill()
+        process.join()
+        yield row
+
+
+def page(rows: list[Row]) -> str:
+    """Return the page of the results."""
+    import torch
+    import transformers
+
+    traced = [row for row in rows if row.stage in {"done", "import"}]
+    done = [row for row in rows if row.stage == "done"]
+    whole = [row for row in done if not row.unknown]
+    lines = [
+        "# Model types of transformers",
+        "",
+        f"Every type in `MODEL_FOR_CAUSAL_LM` of transformers {transformers.__version__}, its default config cut to "
+        f"{LAYERS} layers, traced with torch {torch.__version__.split('+')[0]} and imported; made by "
+        "`python -m benchmarks.sweep_transformers --page`.",
+        "",
+        f"Of {len(rows)} types, {len(traced)} can be traced; of these **{len(done)} are imported** "
+        f"({100 * len(done) / max(1, len(traced)):.1f} %), {len(whole)} without any unknown operator.",
+        "",
+        "| type | calls | nodes | unknown operators | s | what it fixes, or what stops it |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        note = row.cause or " ".join(row.fixed)
+        lines.append(
+            f"| {row.type} | {row.calls or ''} | {row.nodes or ''} | {', '.join(row.unknown)} | {row.seconds:.1f} | "
+            + note.replace("|", "\\|")[:300]
+            + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the sweep."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--types", default="", help="comma-separated; all by default")
+    parser.add_argument("--seconds", type=float, default=120.0, help="at most so long a type")
+    parser.add_argument("--json", default="", help="file for the rows")
+    parser.add_argument("--page", action="store_true", help="write the page of the documentation")
+    options = parser.parse_args()
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    types = options.types.split(",") if options.types else sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    rows = []
+    for row in sweep(types, options.seconds):
+        rows.append(row)
+        print(
+            f"{row.type}: {row.stage} {row.calls} {row.nodes} {row.seconds:.1f}s {','.join(row.unknown)} "
+            f"{row.cause[:200]}", flush=True,
+        )  # fmt: skip
+        if options.json:
+            Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+    if options.page:
+        PAGE.write_text(page(rows), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
