@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from planner.compose import load_model
-from planner.core.graph import ModelGraph, ModelSource, Repeat
+from planner.core.graph import ModelGraph, ModelSource
 from planner.core.json_text import digest
 from planner.errors import ProofError
 from planner.importers import shrunk
@@ -51,9 +51,7 @@ def test_ranges_of_layers_get_shorter_under_names_of_their_own() -> None:
     graph = from_a_file(tiny_graph(num_hidden_layers=6))
     names = {"model.layers.*": "model.layers.3-8"}
     modules = tuple(replace(module, path=_new(module.path, names)) for module in graph.modules)
-    root = _renamed(graph.root, names)
-    body = tuple(replace(b, name="model.layers.3-8") if isinstance(b, Repeat) else b for b in root.body)
-    ranged = replace(graph, root=replace(root, body=body), modules=modules)
+    ranged = replace(graph, root=_renamed(graph.root, names | {"model.layers": "model.layers.3-8"}), modules=modules)
     assert verify_graph(ranged) == ()
     small = shrunk(ranged, layers=2, kv_heads=1, group=1, head_dim=1, ffn=1, vocab=1)
     (repeat,) = small.root.repeats
