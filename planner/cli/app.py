@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -40,11 +39,11 @@ def models(as_json: Json = False) -> None:
     """List the models that have a name."""
     from ..importers import load_zoo, zoo_names
     from .facts import facts
-    from .models_text import models_text
+    from .models_text import models_json, models_text
 
     found = [facts(load_zoo(name)) for name in zoo_names()]
     if as_json:
-        show_json({"models": [asdict(model) for model in found]})
+        show_json({"models": models_json(found)})
     else:
         show(models_text(found))
 
