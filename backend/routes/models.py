@@ -9,7 +9,6 @@ from starlette.requests import Request
 
 from planner import PlannerError
 from planner.core.graph import ModelGraph
-from planner.errors import ModelError
 from planner.importers import load_at_once, load_zoo, zoo_names
 
 from ..answers import model_answer
@@ -39,8 +38,8 @@ def import_model(new: NewModel, desk: AppDesk) -> Model:
         )
     graph = load_at_once(new.content, new.name)
     if not isinstance(graph, ModelGraph):
-        raise ModelError(
-            "model.trace-first", f"{new.name} has to be traced, which takes a while.",
+        raise Refusal(
+            422, "http.takes-long", f"{new.name} has to be traced, which takes longer than an answer may.",
             "Send it to /api/v1/models/import, and watch the job.",
         )  # fmt: skip
     return desk.keep(graph)

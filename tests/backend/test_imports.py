@@ -58,7 +58,7 @@ def test_what_is_no_model_fails_with_its_code(client: Caller, content: bytes, co
 
 def test_a_config_that_has_to_be_traced_is_sent_to_the_jobs(client: Caller) -> None:
     answer = client.post("/api/v1/models", json={"name": "mine", "content": TO_TRACE})
-    assert "/api/v1/models/import" in client.problem(answer, 422, "model.trace-first")["hint"]
+    assert "/api/v1/models/import" in client.problem(answer, 422, "http.takes-long")["hint"]
 
 
 def test_a_large_file_is_taken_and_a_larger_one_refused(client: Caller) -> None:
