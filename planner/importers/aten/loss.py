@@ -18,10 +18,10 @@ from types import MappingProxyType
 
 from ...core.tensor import TensorMeta
 from ...errors import ModelError
+from .dtypes import FLOATING
 from .program import Call, Input, Program, Ref
 
 IGNORED = -100
-_FLOATING = frozenset({"compute", "float64", "float32", "bfloat16", "float16"})
 _HINT = "Choose an output by name with `output` (--output), and a loss with `loss` (--loss)."
 
 
@@ -57,7 +57,7 @@ def give_loss(program: Program, *, output: str = "", loss: str = "") -> Program:
 
 
 def _chosen(program: Program, metas: Mapping[str, TensorMeta], output: str, loss: str) -> str:
-    found = [name for name in program.outputs if name in metas and metas[name].dtype in _FLOATING]
+    found = [name for name in program.outputs if name in metas and metas[name].dtype in FLOATING]
     told = ", ".join(f"{i}: {name} {metas[name]}" for i, name in enumerate(program.outputs) if name in metas) or "none"
     if output:
         number = int(output) if output.isascii() and output.isdigit() and len(output) < 6 else -1
