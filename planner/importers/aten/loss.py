@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ...core.graph import Feed
 from ...core.tensor import TensorMeta
 from ...errors import ModelError
 from .dtypes import FLOATING
@@ -90,7 +91,10 @@ def _cross_entropy(program: Program, output: str, meta: TensorMeta) -> Program:
         name=_free(program, "loss"), target="fused.cross_entropy", arguments=(Ref(output), Ref(labels)),
         keywords=(("ignore_index", IGNORED),), results=(TensorMeta((), "float32"),),
     )  # fmt: skip
-    return _with(program, label, call, output)
+    same = [one.name for one in program.inputs if one.meta == label.meta]
+    # Labels of a language model are its tokens, one place on.
+    feeds = (Feed(name=labels, kind="next", next_of=same[0], ignored=IGNORED),) if len(same) == 1 else ()
+    return replace(_with(program, label, call, output), feeds=(*program.feeds, *feeds))
 
 
 def _mse(program: Program, output: str, meta: TensorMeta) -> Program:

@@ -25,7 +25,7 @@ def _operand(at: Site, place: int) -> Argument:
 def tensor(at: Site, place: int, dtype: str) -> Ref:
     """Return an operand as a tensor, also where it is a known number."""
     value = at.scalar(place)
-    return at.ref(place) if value is None else at.call("aten.scalar_tensor.default", value, shape=(), dtype=dtype)
+    return at.ref(place) if value is None else at.scalar_tensor(value, dtype)
 
 
 def _arithmetic(target: str, swapped: str = "") -> Callable[[Site], Ref]:
@@ -46,7 +46,7 @@ def _arithmetic(target: str, swapped: str = "") -> Callable[[Site], Ref]:
             x = at.ref(1)
             if swapped:
                 return at.like(swapped, x, left)
-            first = at.call("aten.scalar_tensor.default", left, shape=(), dtype=at.meta(x).dtype)
+            first = at.scalar_tensor(left, at.meta(x).dtype)
             return at.call(f"aten.{target}.Tensor", first, x, shape=at.shape(x), dtype=at.meta(x).dtype)
         x, y = at.ref(0), _operand(at, 1)
         others = [at.shape(y)] if isinstance(y, Ref) else []
@@ -117,7 +117,7 @@ def _where(at: Site) -> Ref:
     if at.scalar(1) is None or at.scalar(2) is None:
         parts: list[Ref] = [tensor(at, place, dtype) for place in (1, 2)]
     else:
-        parts = [at.call("aten.scalar_tensor.default", at.scalar(p), shape=(), dtype=dtype) for p in (1, 2)]
+        parts = [at.scalar_tensor(at.scalar(p), dtype) for p in (1, 2)]
     shape = at.broadcast(at.shape(condition), *(at.shape(part) for part in parts))
     return at.call("aten.where.self", condition, *parts, shape=shape, dtype=dtype)
 
@@ -148,7 +148,17 @@ def _hard_sigmoid(at: Site) -> Ref:
 
 
 def _parametric(at: Site) -> Ref:
-    return at.like("aten.prelu.default", at.ref(0), at.ref(1, "weight"))
+    """Return `relu(x) + slope · min(x, 0)`, with a slope that broadcasts."""
+    x, slope = at.ref(0), at.ref(1, "weight")
+    below = at.like("aten.clamp.default", x, None, 0.0)
+    shape = at.broadcast(at.shape(x), at.shape(slope))
+    scaled = at.call("aten.mul.Tensor", below, slope, shape=shape, dtype=at.meta(x).dtype)
+    return at.like("aten.add.Tensor", scaled, at.like("aten.relu.default", x))
+
+
+def _softsign(at: Site) -> Ref:
+    x = at.ref(0)
+    return at.like("aten.div.Tensor", x, at.like("aten.add.Tensor", at.like("aten.abs.default", x), 1.0))
 
 
 def _swish(at: Site) -> Ref:
@@ -160,10 +170,11 @@ def _swish(at: Site) -> Ref:
 def _remainder(at: Site) -> Ref:
     if at.integer("fmod"):
         at.refuse("that keeps the sign of the dividend")
-    return _arithmetic_mod(at)
+    divisor = at.scalar(1)
+    return _between(at) if divisor is None else at.like("aten.remainder.Scalar", at.ref(0), divisor)
 
 
-_arithmetic_mod = _arithmetic("remainder")
+_between = _arithmetic("remainder")
 
 
 def same(at: Site) -> Ref:
@@ -200,7 +211,7 @@ ELEMENTS: Mapping[str, Row] = {
         ("Relu", "relu"), ("Sigmoid", "sigmoid"), ("Tanh", "tanh"), ("Exp", "exp"), ("Log", "log"), ("Sqrt", "sqrt"),
         ("Neg", "neg"), ("Abs", "abs"), ("Erf", "erf"), ("Sin", "sin"), ("Cos", "cos"), ("Floor", "floor"),
         ("Ceil", "ceil"), ("Round", "round"), ("Sign", "sign"), ("Reciprocal", "reciprocal"),
-        ("HardSwish", "hardswish"), ("Mish", "mish"), ("Softsign", "softsign"),
+        ("HardSwish", "hardswish"), ("Mish", "mish"),
     )},
     "Not": _unary("logical_not", "bool"), "IsNaN": _unary("isnan", "bool"), "IsInf": _unary("isinf", "bool"),
     "Add": _arithmetic("add", "aten.add.Tensor"), "Mul": _arithmetic("mul", "aten.mul.Tensor"),
@@ -211,6 +222,6 @@ ELEMENTS: Mapping[str, Row] = {
     "Max": _extreme("maximum", "min"), "Min": _extreme("minimum", "max"), "Sum": _sum, "Clip": _clip, "Where": _where,
     "Cast": _cast, "Gelu": _gelu, "Softplus": _softplus, "Elu": _scaled("elu", "alpha", 1.0),
     "LeakyRelu": _scaled("leaky_relu", "alpha", 0.01), "HardSigmoid": _hard_sigmoid, "PRelu": _parametric,
-    "Swish": _swish, "Identity": same, "Dropout": _dropout,
+    "Swish": _swish, "Softsign": _softsign, "Identity": same, "Dropout": _dropout,
 }  # fmt: skip
 """ONNX operator → its row."""

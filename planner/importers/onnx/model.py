@@ -252,8 +252,8 @@ def _tensor(wire: Wire, span: Span) -> OnnxTensor:
         raise wire.broken(f"a tensor has the dims {dims[:8]}")
     dtype = DTYPES[kind]
     count = prod(dims)
-    # Of weights nobody needs the elements.
-    wanted = count <= MAX_ELEMENTS and (dtype not in FLOATING or count == 1) and wire.keep(count)
+    # Of weights nobody needs the elements; a few floating numbers may be scales.
+    wanted = count <= (8 if dtype in FLOATING else MAX_ELEMENTS) and wire.keep(count)
     values = _values(wire, dtype, count, raw, lists) if wanted else None
     return OnnxTensor(name=name, dtype=dtype, dims=tuple(dims), values=values)
 

@@ -234,6 +234,18 @@ def _einsum(at: Site) -> Ref:
     return at.call("aten.einsum.default", equation, tuple(refs), shape=made, dtype=at.meta(refs[0]).dtype)
 
 
+def _scaled(at: Site, shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Return the sizes of images after scales that the file holds."""
+    tensor = at.all.tensors.get(at.name(2))
+    scales = tensor.values if tensor is not None and tensor.values is not None else ()
+    if len(scales) != len(shape):
+        at.refuse("whose scales are computed of data")
+    pairs = list(zip(shape, scales, strict=True))
+    if any((isinstance(size, Polynomial) and scale != 1) or not 0 < scale < 1e6 for size, scale in pairs):
+        at.refuse("that scales the batch or the sequence")
+    return tuple(size if isinstance(size, Polynomial) else int(size * scale) for size, scale in pairs)
+
+
 def _resize(at: Site) -> Ref:
     """Make images of another size; how places are matched has to be what torch does."""
     x = at.ref(0)
@@ -243,13 +255,8 @@ def _resize(at: Site) -> Ref:
         at.refuse(f"over {rank} dims")
     if at.given(3):
         sizes = at.sizes(3)
-    elif at.given(2) and (known := at.known(2)) is not None and len(known.values) == len(shape):
-        scales = [value for value in known.values if isinstance(value, int | float)]
-        if len(scales) != len(shape) or any(isinstance(size, Polynomial) and scale != 1
-                                            for size, scale in zip(shape, scales, strict=True)):  # fmt: skip
-            at.refuse("that scales the batch or the sequence")
-        sizes = tuple(size if isinstance(size, Polynomial) else int(size * scale)
-                      for size, scale in zip(shape, scales, strict=True))  # fmt: skip
+    elif at.given(2):
+        sizes = _scaled(at, shape)
     else:
         at.refuse("whose sizes are computed of data")
     mode, match = at.text("mode", "nearest"), at.text("coordinate_transformation_mode", "half_pixel")

@@ -90,8 +90,12 @@ def _translate(at: Site, kept: frozenset[str]) -> None:
     row = ROWS.get(node.op)
     if row is None:
         at.refuse("an operator without a row", f"Known are {', '.join(sorted(ROWS))}.")
+    before = len(work.calls)
     made = (_biased(at, kept) if node.op == "Add" and len(node.inputs) == 2 else None) or row(at)
     refs = made if isinstance(made, list) else [made]
+    first = work.rename(refs[0], node.outputs[0], before)
+    refs = [first] + [Ref(f"{first.name}:{i}") if one.name == f"{refs[0].name}:{i}" else one
+                      for i, one in enumerate(refs[1:], start=1)]  # fmt: skip
     for text, ref in zip(node.outputs, refs, strict=False):
         if text:
             work.refs[text] = ref

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 from typing import NoReturn
@@ -63,6 +63,20 @@ class Translation:
     weights: list[Weight] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
+
+    def rename(self, ref: Ref, text: str, first: int) -> Ref:
+        """Call the call that made a value after an output of the file, if it is one of those from `first` on."""
+        index = self.places.get(ref.name, -1)
+        if index < first:
+            return ref
+        call = self.calls[index]
+        name = self.fresh(text)
+        made = replace(call, name=name)
+        self.calls[index] = made
+        self.places[name] = self.places.pop(ref.name)
+        for place in range(len(call.results)):
+            self.metas[made.result(place)] = self.metas.pop(call.result(place))
+        return Ref(name)
 
     def dtype(self, name: str) -> str:
         """Return the element type of a plan for one of the file."""
@@ -263,7 +277,7 @@ class Site:
                 self.refuse("which would make a tensor of more elements than 2^62")
             if meta.dtype not in {*DTYPE_BYTES, "compute"}:
                 self.refuse(f"which makes numbers of {meta.dtype}")
-        name = self.all.fresh(self.node.outputs[0] if self.node.outputs else self.node.op)
+        name = self.all.fresh(f"{self.node.outputs[0] if self.node.outputs else self.node.op}_part")
         call = Call(
             name=name, target=target, arguments=arguments, keywords=tuple(sorted(named.items())),
             results=tuple(metas), stack=_stack(self.node.stack),
@@ -286,7 +300,15 @@ class Site:
         """Return a tensor in another element type, given as the plan says it."""
         if self.meta(x).dtype == dtype:
             return x
-        return self.like("aten.to.dtype", x, Word(self.all.compute if dtype == "compute" else dtype), dtype=dtype)
+        return self.like("aten.to.dtype", x, self.word(dtype), dtype=dtype)
+
+    def word(self, dtype: str) -> Word:
+        """Return an element type of the plan as torch calls it."""
+        return Word(self.all.compute if dtype == "compute" else dtype)
+
+    def scalar_tensor(self, value: Argument, dtype: str) -> Ref:
+        """Return a number as a tensor without dims."""
+        return self.call("aten.scalar_tensor.default", value, shape=(), dtype=dtype, named={"dtype": self.word(dtype)})
 
     def broadcast(self, *shapes: Sequence[Size]) -> tuple[Size, ...]:
         """Return the shape that several broadcast to."""

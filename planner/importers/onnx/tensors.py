@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...core.symbol import Polynomial, Size, quotient
 from ...core.tensor import TensorMeta
-from ..aten.program import Argument, Ref, Word
+from ..aten.program import Argument, Ref
 from .elements import Row, tensor
 from .model import OnnxTensor
 from .site import Site
@@ -313,9 +313,10 @@ def _range(at: Site) -> Ref:
     else:
         at.refuse("with steps over the batch or the sequence")
     dtype = at.meta(0).dtype
-    word = Word(at.all.compute if dtype == "compute" else dtype)
     step = int(step) if float(step).is_integer() else step
-    return at.call("aten.arange.start_step", first, last, step, shape=(length,), dtype=dtype, named={"dtype": word})
+    return at.call(
+        "aten.arange.start_step", first, last, step, shape=(length,), dtype=dtype, named={"dtype": at.word(dtype)}
+    )
 
 
 def _filled(at: Site) -> Ref:
@@ -323,7 +324,7 @@ def _filled(at: Site) -> Ref:
     value = at.node.attributes.get("value")
     single = value.values[0] if isinstance(value, OnnxTensor) and value.values else 0.0
     dtype = at.all.dtype(value.dtype if isinstance(value, OnnxTensor) else "float32")
-    return at.call("aten.full.default", sizes, single, shape=sizes, dtype=dtype)
+    return at.call("aten.full.default", sizes, single, shape=sizes, dtype=dtype, named={"dtype": at.word(dtype)})
 
 
 def _one_hot(at: Site) -> Ref:
