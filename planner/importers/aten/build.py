@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from ...core.graph import ModelGraph, ModelSource, Module
+from collections.abc import Iterable
+
+from ...core.graph import Feed, ModelGraph, ModelSource, Module
+from ..feeds import feeds_of
 from .constants import fold_constants
 from .fuse import fuse
+from .layers import find_layers
 from .lower import lower
 from .program import Program
 from .strip import strip
 
 
-def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
+def build(program: Program, source: ModelSource, name: str, feeds: Iterable[Feed] = ()) -> ModelGraph:
     """Return the graph of a program.
 
     Parameters
     ----------
     name
         Of the graph.
+    feeds
+        What inputs are fed with, where the graph itself does not tell.
 
     Raises
     ------
@@ -25,6 +31,8 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     """
     flat = lower(fuse(fold_constants(strip(program))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
+    folded = find_layers(flat.block, modules)
     return ModelGraph(
-        name=name, source=source, root=flat.block, modules=modules, logits=flat.logits, fixed=program.fixed
+        name=name, source=source, root=folded.block, modules=folded.modules,
+        logits=folded.renamed.get(flat.logits, flat.logits), feeds=feeds_of(folded.block, feeds), fixed=program.fixed,
     )  # fmt: skip
