@@ -36,4 +36,4 @@ def traced_module(read: ModuleSource, name: str) -> ModelGraph:
             "model.package-missing", f"{name} has to be traced, which needs the package {problem.name}.",
             "Install shardwright[torch], or open a model that comes along.", subject=name,
         ) from None  # fmt: skip
-    return build(trace_module(read, name), read.named(name), name, read.feeds)
+    return build(trace_module(read, name), read.named(name), name)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ...core.graph import Feed, ModelGraph, ModelSource, Module
+from ...core.graph import ModelGraph, ModelSource, Module
 from ..feeds import feeds_of
 from .constants import fold_constants
 from .fuse import fuse
@@ -14,15 +12,13 @@ from .program import Program
 from .strip import strip
 
 
-def build(program: Program, source: ModelSource, name: str, feeds: Iterable[Feed] = ()) -> ModelGraph:
+def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     """Return the graph of a program.
 
     Parameters
     ----------
     name
         Of the graph.
-    feeds
-        What inputs are fed with, where the graph itself does not tell.
 
     Raises
     ------
@@ -34,5 +30,6 @@ def build(program: Program, source: ModelSource, name: str, feeds: Iterable[Feed
     folded = find_layers(flat.block, modules)
     return ModelGraph(
         name=name, source=source, root=folded.block, modules=folded.modules,
-        logits=folded.renamed.get(flat.logits, flat.logits), feeds=feeds_of(folded.block, feeds), fixed=program.fixed,
+        logits=folded.renamed.get(flat.logits, flat.logits), fixed=program.fixed,
+        feeds=feeds_of(folded.block, program.feeds),
     )  # fmt: skip
