@@ -1248,7 +1248,8 @@ export interface components {
          *
          *     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
          *     `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
-         *     has a sentence on each that the model fixes.
+         *     has a sentence on each that the model fixes. `group` is the kind of model, empty for imported ones; `start` a plan to
+         *     start from, of those that come along.
          */
         Model: {
             /** Architecture */
@@ -1257,6 +1258,8 @@ export interface components {
             builtin: boolean;
             /** Fixed */
             fixed: string[];
+            /** Group */
+            group: string;
             /** Hidden */
             hidden: number;
             /** Id */
@@ -1269,6 +1272,7 @@ export interface components {
             name: string;
             /** Parameters */
             parameters: number;
+            start: components["schemas"]["NewPlan"] | null;
             /** Symbols */
             symbols: string[];
         };
