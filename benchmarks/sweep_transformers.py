@@ -1,4 +1,4 @@
-"""Every type of causal language model that transformers has, cut to two layers: which ones open, and what stops the rest.
+"""Every type of causal language model that transformers has, cut to two layers: which open, and what stops the rest.
 
     python -m benchmarks.sweep_transformers [--types llama,gpt2] [--seconds 120] [--json FILE] [--page]
 
@@ -143,8 +143,9 @@ def page(rows: list[Row]) -> str:
     lines = [
         "# Model types of transformers",
         "",
-        f"Every type in `MODEL_FOR_CAUSAL_LM` of transformers {transformers.__version__}, its default config cut to {LAYERS} layers, "
-        f"traced with torch {torch.__version__.split('+')[0]} and imported; made by `python -m benchmarks.sweep_transformers --page`.",
+        f"Every type in `MODEL_FOR_CAUSAL_LM` of transformers {transformers.__version__}, its default config cut to "
+        f"{LAYERS} layers, traced with torch {torch.__version__.split('+')[0]} and imported; made by "
+        "`python -m benchmarks.sweep_transformers --page`.",
         "",
         f"Of {len(rows)} types, {len(traced)} can be traced; of these **{len(done)} are imported** "
         f"({100 * len(done) / max(1, len(traced)):.1f} %), {len(whole)} without any unknown operator.",
@@ -172,10 +173,14 @@ def main() -> None:
     options = parser.parse_args()
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+    types = options.types.split(",") if options.types else sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     rows = []
-    for row in sweep(options.types.split(",") if options.types else sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), options.seconds):
+    for row in sweep(types, options.seconds):
         rows.append(row)
-        print(f"{row.type}: {row.stage} {row.calls} {row.nodes} {row.seconds:.1f}s {','.join(row.unknown)} {row.cause[:200]}", flush=True)
+        print(
+            f"{row.type}: {row.stage} {row.calls} {row.nodes} {row.seconds:.1f}s {','.join(row.unknown)} "
+            f"{row.cause[:200]}", flush=True,
+        )  # fmt: skip
         if options.json:
             Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
     if options.page:

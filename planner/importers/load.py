@@ -6,23 +6,55 @@ from os import PathLike
 from pathlib import Path
 
 from ..core.graph import ModelGraph
+from ..core.json_text import parse
 from ..errors import ModelError
 from .build import build_graph
-from .hf_config import MAX_BYTES, read_config
+from .hf_config import BOUNDS, MAX_BYTES, read_config
+from .tracer import tracer
+from .transformers_config import canonical_config
+from .watch import NOBODY, Watch
 from .zoo_models import zoo_text
 
+TRACED = frozenset(
+    f"model.{what}-unsupported"
+    for what in ("activation", "architecture", "attention-scale", "dense-layers", "dropout", "partial-rotary",
+                 "quantization", "rope-scaling", "sliding-window")
+)  # fmt: skip
+"""What the direct builders refuse and the classes of transformers know."""
 
-def load_hf_config(text: str, name: str) -> ModelGraph:
+
+def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
     """Return the graph of the model that a Hugging Face `config.json` describes.
+
+    The common decoders are built at once; every other type is traced, which needs torch and transformers.
 
     Parameters
     ----------
     text
         The file's text.
     name
-        Name of the graph, and of the file in messages.
+        Name of the graph.
+    watch
+        Who is told how far a trace is, and may stop it.
+    shown
+        What to call the file in messages; by default `name`.
+
+    Raises
+    ------
+    ModelError
+        What `read_config` raises for the decoders that it knows, `canonical_config` and `Tracer.graph` for others.
     """
-    return build_graph(read_config(text, name), name)
+    shown = shown or name
+    try:
+        return build_graph(read_config(text, shown), name)
+    except ModelError as problem:
+        if problem.code not in TRACED:
+            raise
+        values = parse(text, shown, BOUNDS)
+        # A model type is what transformers knows classes by.
+        if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
+            raise
+    return tracer().graph(canonical_config(values, shown), name, watch)
 
 
 def load_zoo(name: str) -> ModelGraph:
@@ -30,7 +62,46 @@ def load_zoo(name: str) -> ModelGraph:
     return load_hf_config(zoo_text(name), name)
 
 
-def load_model(source: str | PathLike[str]) -> ModelGraph:
+def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
+    """Return the graph of the model that a file holds, by what is in it.
+
+    Parameters
+    ----------
+    data
+        The file's bytes: a `config.json`.
+    name
+        Name of the graph.
+    watch
+        Who is told how far it is, and may stop it.
+    shown
+        What to call the file in messages; by default `name`.
+
+    Raises
+    ------
+    ModelError
+        `model.too-large`, `model.file-unreadable`, or what the importer raises.
+    """
+    shown = shown or name
+    if len(data) > MAX_BYTES:
+        raise ModelError(
+            "model.too-large",
+            f"{shown} is larger than {MAX_BYTES:,} bytes, so it is no config.json.",
+            "Give the config, not the weights.",
+            subject=shown,
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ModelError(
+            "model.file-unreadable",
+            f"{shown} is no UTF-8 text (byte {problem.start}).",
+            "Save it as UTF-8.",
+            subject=shown,
+        ) from None
+    return load_hf_config(text, name, watch, shown=shown)
+
+
+def load_model(source: str | PathLike[str], watch: Watch = NOBODY) -> ModelGraph:
     """Return the graph of a model.
 
     Parameters
@@ -38,12 +109,14 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
     source
         A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one,
         or the text of a `config.json` itself.
+    watch
+        Who is told how far it is where that takes long, and may stop it.
 
     Raises
     ------
     ModelError
         `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
-        or what `read_config` raises.
+        or what `load_hf_config` raises.
 
     Examples
     --------
@@ -57,15 +130,15 @@ def load_model(source: str | PathLike[str]) -> ModelGraph:
             "Give a model's name, the path of a config.json, or its text.",
         )
     if not isinstance(source, str):
-        return _load_file(Path(source))
+        return _load_file(Path(source), watch)
     if source.lstrip().startswith("{"):
-        return load_hf_config(source, "the config")
+        return load_hf_config(source, "the config", watch)
     if source.endswith(".json") or "/" in source or "\\" in source or source in {".", ".."}:
-        return _load_file(Path(source))
+        return _load_file(Path(source), watch)
     return load_zoo(source)
 
 
-def _load_file(path: Path) -> ModelGraph:
+def _load_file(path: Path, watch: Watch) -> ModelGraph:
     if path.suffix in {".pt2", ".onnx", ".pt", ".pth", ".bin", ".safetensors"}:
         raise ModelError(
             "model.format-unsupported",
@@ -92,22 +165,6 @@ def _load_file(path: Path) -> ModelGraph:
             "Give the path of a readable config.json.",
             subject=str(path),
         ) from None
-    if len(data) > MAX_BYTES:
-        raise ModelError(
-            "model.too-large",
-            f"{str(file)!r} is larger than {MAX_BYTES:,} bytes, so it is no config.json.",
-            "Give the config, not the weights.",
-            subject=str(file),
-        )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise ModelError(
-            "model.file-unreadable",
-            f"{str(file)!r} is no UTF-8 text (byte {problem.start}).",
-            "Save it as UTF-8.",
-            subject=str(file),
-        ) from None
     # A config.json is called after the folder that holds it, as checkpoints are.
     name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return build_graph(read_config(text, repr(str(file))), name or file.stem)
+    return load_bytes(data, name or file.stem, watch, shown=repr(str(file)))

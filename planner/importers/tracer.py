@@ -113,8 +113,8 @@ class Tracer:
         except (EOFError, OSError):
             self.close()
             raise ModelError(
-                "model.trace-died", f"The process that traced {name} ended.", "See whether the machine has memory left.",
-                subject=name,
+                "model.trace-died", f"The process that traced {name} ended.",
+                "See whether the machine has memory left.", subject=name,
             ) from None  # fmt: skip
         except BaseException as problem:
             if not isinstance(problem, ModelError) or problem.code in {"model.import-stopped", "model.trace-slow"}:

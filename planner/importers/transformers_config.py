@@ -1,7 +1,7 @@
 """A `config.json` of any model type, bounded and in canonical form; what tracing needs of it, without torch.
 
-Only what shapes the model stays: where it came from, who wrote it and how it is stored do not. A file that names code to
-run (`auto_map`) is read without it: the class is the one that transformers has for the model type.
+Only what shapes the model stays: where it came from, who wrote it and how it is stored do not. A file that names code
+to run (`auto_map`) is read without it: the class is the one that transformers has for the model type.
 """
 
 from __future__ import annotations
@@ -86,6 +86,6 @@ def _check(path: str, value: object, name: str) -> None:
 
 def _out(name: str, path: str, what: str, most: int) -> ModelError:
     return ModelError(
-        "model.config-bounds", f"In {name}, {path} {what}, and at most {most:,} is traced.", "Write what the model has.",
-        subject=path,
+        "model.config-bounds", f"In {name}, {path} {what}, and at most {most:,} is traced.",
+        "Write what the model has.", subject=path,
     )  # fmt: skip

@@ -596,14 +596,17 @@ export interface components {
         };
         /**
          * BatchChange
-         * @description Change sequences per step, tokens per sequence and microbatches.
+         * @description Change samples per step, tokens per sequence (0 where there are none) and microbatches.
          */
         BatchChange: {
             /** Global Batch */
             global_batch: number;
             /** Microbatches */
             microbatches: number;
-            /** Seq */
+            /**
+             * Seq
+             * @default 0
+             */
             seq: number;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1244,12 +1247,16 @@ export interface components {
          * @description A model; `id` is its name if it comes along, else `sha256-` and the digest of its content.
          *
          *     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
+         *     `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
+         *     has a sentence on each that the model fixes.
          */
         Model: {
             /** Architecture */
             architecture: string;
             /** Builtin */
             builtin: boolean;
+            /** Fixed */
+            fixed: string[];
             /** Hidden */
             hidden: number;
             /** Id */
@@ -1262,6 +1269,8 @@ export interface components {
             name: string;
             /** Parameters */
             parameters: number;
+            /** Symbols */
+            symbols: string[];
         };
         /**
          * ModelRef
@@ -1293,7 +1302,7 @@ export interface components {
         };
         /**
          * NewPlan
-         * @description A plan to start: a model on a cluster, with presets to begin with.
+         * @description A plan to start: a model on a cluster, with presets to begin with; `seq` is 0 if it takes no sequences.
          */
         NewPlan: {
             /** Cluster */
@@ -1318,7 +1327,10 @@ export interface components {
             precision: string;
             /** Presets */
             presets?: components["schemas"]["PresetUse"][];
-            /** Seq */
+            /**
+             * Seq
+             * @default 0
+             */
             seq: number;
         };
         /**
@@ -1869,6 +1881,8 @@ export interface components {
          *         Forward and backward FLOPs of the whole model in a step.
          *     mfu
          *         Model FLOPs over what all devices could do in the step time.
+         *     samples_per_second, tokens_per_second
+         *         Throughput of the whole cluster; a model without sequences has no tokens.
          */
         Report: {
             /** Capacity Bytes */
@@ -1887,9 +1901,11 @@ export interface components {
             memory: components["schemas"]["CostItem"];
             /** Mfu */
             mfu: number;
+            /** Samples Per Second */
+            samples_per_second: number;
             step_time: components["schemas"]["CostItem"];
             /** Tokens Per Second */
-            tokens_per_second: number;
+            tokens_per_second: number | null;
         };
         /**
          * Slices
@@ -1953,7 +1969,7 @@ export interface components {
          *
          *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
          *     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
-         *     compute all of this.
+         *     compute all of this. Without sequences, `tokens_per_second` is null.
          */
         Summary: {
             /** Capacity Bytes */
@@ -1983,10 +1999,12 @@ export interface components {
             mfu: number;
             /** Optimizer S */
             optimizer_s: number;
+            /** Samples Per Second */
+            samples_per_second: number;
             /** Step Time S */
             step_time_s: number;
             /** Tokens Per Second */
-            tokens_per_second: number;
+            tokens_per_second: number | null;
         };
         /**
          * TensorView

@@ -213,7 +213,7 @@ export const splitAxis = (axis: string, sizes: number[]): Step =>
   whole("mesh", `cut ${axis} into ${sizes.join(" × ")}`, { type: "split_axis", axis, sizes });
 
 export const changeBatch = (global_batch: number, seq: number, microbatches: number): Step =>
-  whole("batch", `batch ${global_batch} × ${seq}, ${microbatches} microbatches`, {
+  whole("batch", `batch ${global_batch}${seq ? ` × ${seq}` : ""}, ${microbatches} microbatches`, {
     type: "batch",
     global_batch,
     seq,

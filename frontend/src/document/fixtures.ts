@@ -120,6 +120,7 @@ export function summary(step: number): Summary {
     capacity_bytes: 2,
     memory_parts: [],
     mfu: 0.5,
+    samples_per_second: 1,
     tokens_per_second: 1,
     flops: 1,
     collectives: 0,

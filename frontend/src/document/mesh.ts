@@ -56,5 +56,5 @@ export function batchFault(globalBatch: number, microbatches: number): string | 
   const rest = globalBatch % microbatches;
   return rest === 0
     ? null
-    : `${globalBatch} sequences don't divide into ${microbatches} microbatches (${rest} are left over).`;
+    : `${globalBatch} samples don't divide into ${microbatches} microbatches (${rest} are left over).`;
 }

@@ -25,7 +25,8 @@ export function PlanInspector() {
           <dd>{plan.cluster}</dd>
           <dt>global batch</dt>
           <dd>
-            {formatInteger(plan.global_batch)} × {formatInteger(plan.seq)} tokens
+            {formatInteger(plan.global_batch)}
+            {plan.seq > 0 ? ` × ${formatInteger(plan.seq)} tokens` : " samples"}
           </dd>
           <dt>microbatches</dt>
           <dd>{formatInteger(plan.microbatches)}</dd>

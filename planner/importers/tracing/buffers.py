@@ -24,10 +24,11 @@ WITHOUT_VALUES = frozenset(
 
 
 class SmallValues(TorchFunctionMode):
-    """Within it, tensors that are made without a device lie on the CPU if they are small and have values, else on meta."""
+    """Tensors that are made without a device lie on the CPU if they are small and have values, else on meta."""
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         """Run a function of torch, with a device where it makes a tensor and none is named."""
         given = kwargs or {}
@@ -68,7 +69,7 @@ def to_meta(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     for path, part in module.named_modules(remove_duplicate=True):
         for name, parameter in part._parameters.items():
             if parameter is not None:
-                part._parameters[name] = meta(parameter)  # type: ignore[assignment]
+                part._parameters[name] = meta(parameter)
         plain = {name: value for name, value in vars(part).items() if isinstance(value, torch.Tensor)}
         for name, tensor in [*part._buffers.items(), *plain.items()]:
             if tensor is None:

@@ -37,7 +37,7 @@ CAUSES = (
     ),
     Cause(
         code="model.trace-no-meta",
-        pattern=r"(?:no|not) .*(?:meta|Meta|fake).*?(?:kernel|implementation|impl)[^'\"]*?(?:for|operator)?\s*['\"]?([\w:.]*)|"
+        pattern=r"(?:no|not) .*(?:meta|Meta|fake).*?(?:kernel|impl)[^'\"]*?(?:for|operator)?\s*['\"]?([\w:.]*)|"
         r"UnsupportedOperatorException:? ?([\w:.]*)|Could not run '([\w:.]+)' with arguments from the 'Meta' backend",
         message="an operator of its own has no rule for the shapes of its results: {0}.",
         hint="Register one with torch.library.register_fake, then trace again.",

@@ -1,7 +1,7 @@
 """What a model of transformers is trained for: its inputs, and the loss of its logits. The table `HEADS`.
 
-The loss is ours, so that it is the same for all models of a kind, and so that labels are already shifted: `labels[b, s]`
-is what position `s` has to give, or -100 where nothing is to be learnt.
+The loss is ours, so that it is the same for all models of a kind, and so that labels are already shifted:
+`labels[b, s]` is what position `s` has to give, or -100 where nothing is to be learnt.
 """
 
 from __future__ import annotations
@@ -83,8 +83,11 @@ def _align(model: Any, samples: torch.Tensor, labels: torch.Tensor) -> tuple[tor
     """Return the connectionist temporal classification loss, over whole samples and whole labels."""
     logits = _answer(model, **{model.main_input_name: samples}).logits
     shares = functional.log_softmax(logits.float(), -1).transpose(0, 1)
-    lengths = [torch.full((x.shape[0],), x.shape[1], dtype=torch.int64, device=x.device) for x in (logits, labels)]
-    loss = functional.ctc_loss(shares, labels, *lengths, blank=model.config.pad_token_id or 0, zero_infinity=True)
+    times, targets = (
+        torch.full((x.shape[0],), x.shape[1], dtype=torch.int64, device=x.device) for x in (logits, labels)
+    )
+    blank = model.config.pad_token_id or 0
+    loss = functional.ctc_loss(shares, labels, times, targets, blank=blank, zero_infinity=True)
     return loss, logits
 
 

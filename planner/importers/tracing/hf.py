@@ -68,7 +68,7 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from transformers.utils import logging
 
-    logging.set_verbosity_error()
+    logging.set_verbosity(logging.ERROR)
     kind = values["model_type"]
     if kind not in CONFIG_MAPPING:
         raise ModelError(
@@ -120,7 +120,8 @@ def examples(
     inputs, dims = {}, {}
     for key, (shape, element) in specs.items():
         element = dtype if element.is_floating_point else element
-        inputs[key] = torch.zeros([sizes.get(n, n) for n in shape], dtype=element, device="meta")  # type: ignore[misc]
+        concrete = [sizes[n] if isinstance(n, str) else n for n in shape]
+        inputs[key] = torch.zeros(concrete, dtype=element, device="meta")
         dims[key] = tuple(n if isinstance(n, str) else "" for n in shape)
     return inputs, dims
 

@@ -1,4 +1,4 @@
-"""What runs in the process of `planner.importers.tracer`: load torch once, then fork for each config that is asked for."""
+"""The process of `planner.importers.tracer`: loads torch once, then forks for each config that is asked for."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ import { usePlan } from "../../ui/PlanContext";
 import { StackedBar } from "../../ui/StackedBar";
 import classes from "./BottomBar.module.css";
 
+const throughput = (of: Summary) => of.tokens_per_second ?? of.samples_per_second;
+
 /** The numbers of the plan, and what the last edit did to them. */
 export function BottomBar() {
   const summary = usePlan((state) => state.plan.summary);
@@ -39,11 +41,11 @@ export function BottomBar() {
         more
       />
       <Stat
-        label="tokens/s"
+        label={summary.tokens_per_second === null ? "samples/s" : "tokens/s"}
         testid="tokens"
-        value={formatCount(summary.tokens_per_second)}
-        before={previous?.tokens_per_second}
-        after={summary.tokens_per_second}
+        value={formatCount(throughput(summary))}
+        before={previous ? throughput(previous) : undefined}
+        after={throughput(summary)}
         more
       />
       <div className={classes["time"]}>

@@ -118,11 +118,13 @@ function BatchSection() {
   return (
     <section aria-label="Batch">
       <h3>Batch</h3>
-      <BatchFields batch={batch} onChange={setBatch} />
+      <BatchFields batch={batch} sequences={plan.seq > 0} onChange={setBatch} />
       <Refusal field="batch" />
       <Button
         disabled={
-          batchFault(batch.globalBatch, batch.microbatches) !== null || batch.seq < 1 || same
+          batchFault(batch.globalBatch, batch.microbatches) !== null ||
+          (plan.seq > 0 && batch.seq < 1) ||
+          same
         }
         onClick={() => document.edit(changeBatch(batch.globalBatch, batch.seq, batch.microbatches))}
       >

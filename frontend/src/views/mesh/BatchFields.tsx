@@ -10,7 +10,16 @@ export interface Batch {
 
 const whole = (value: number | string) => (typeof value === "number" ? Math.trunc(value) : 0);
 
-export function BatchFields({ batch, onChange }: { batch: Batch; onChange(batch: Batch): void }) {
+/** Fields of a step's size; `sequences` tells whether the model's samples are sequences. */
+export function BatchFields({
+  batch,
+  sequences,
+  onChange,
+}: {
+  batch: Batch;
+  sequences: boolean;
+  onChange(batch: Batch): void;
+}) {
   const fault = batchFault(batch.globalBatch, batch.microbatches);
   const field = (key: keyof Batch, label: string, description: string) => (
     <NumberInput
@@ -26,8 +35,8 @@ export function BatchFields({ batch, onChange }: { batch: Batch; onChange(batch:
   );
   return (
     <div className={classes["root"]}>
-      {field("globalBatch", "Global batch", "sequences per step")}
-      {field("seq", "Sequence", "tokens each")}
+      {field("globalBatch", "Global batch", `${sequences ? "sequences" : "samples"} per step`)}
+      {sequences && field("seq", "Sequence", "tokens each")}
       {field("microbatches", "Microbatches", "parts of a step")}
     </div>
   );

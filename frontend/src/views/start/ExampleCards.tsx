@@ -41,7 +41,8 @@ export function ExampleCards({
                     small
                   />
                 ))}
-                {plan.global_batch} × {plan.seq.toLocaleString("en-US")} tokens
+                {plan.global_batch}
+                {plan.seq ? ` × ${plan.seq.toLocaleString("en-US")} tokens` : " samples"}
               </span>
             </button>
             {problem && <ProblemNote problem={problem} />}

@@ -12,6 +12,8 @@ import { BatchFields } from "../mesh/BatchFields";
 import { MeshFields } from "../mesh/MeshFields";
 import classes from "./StartPage.module.css";
 
+const USUAL_SEQ = 4096;
+
 export function NewPlanForm({
   models,
   registry,
@@ -35,16 +37,22 @@ export function NewPlanForm({
     { name: "dp", size: 2 },
     { name: "tp", size: 4 },
   ]);
-  const [batch, setBatch] = useState({ globalBatch: 32, seq: 4096, microbatches: 4 });
+  const [batch, setBatch] = useState({ globalBatch: 32, seq: USUAL_SEQ, microbatches: 4 });
   const [precision, setPrecision] = useState("bf16");
   const [uses, setUses] = useState<ReadonlySet<string>>(new Set());
   useEffect(() => {
     if (preferred) setModel(preferred);
   }, [preferred]);
-  const longest = models?.find((entry) => entry.id === model)?.longest_seq || Infinity;
+  const chosen = models?.find((entry) => entry.id === model);
+  const longest = chosen?.longest_seq || Infinity;
+  const sequences = chosen?.symbols.includes("S") ?? true;
+  const batches = chosen?.symbols.includes("B") ?? true;
   useEffect(() => {
-    setBatch((now) => (now.seq > longest ? { ...now, seq: longest } : now));
-  }, [longest]);
+    setBatch((now) => ({
+      ...(batches ? now : { globalBatch: 1, microbatches: 1 }),
+      seq: sequences ? Math.min(now.seq || USUAL_SEQ, longest) : 0,
+    }));
+  }, [longest, sequences, batches]);
 
   if (!models || !registry) return <Loading label="Loading the form" rows={8} />;
   const colours = axisColours(axes.map((axis) => axis.name));
@@ -94,11 +102,13 @@ export function NewPlanForm({
             label: `${entry.name} · ${formatCount(entry.parameters)} parameters, ${entry.layers} layers`,
           }))}
           value={model}
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          description={chosen?.fixed.join(" ") || undefined}
           onChange={(value) => value && setModel(value)}
         />
         <TextInput
           label="Name"
-          placeholder={models.find((entry) => entry.id === model)?.name}
+          placeholder={chosen?.name}
           value={name}
           maxLength={200}
           onChange={(event) => setName(event.currentTarget.value)}
@@ -112,7 +122,7 @@ export function NewPlanForm({
         onAxes={setAxes}
       />
       <div className={classes["row"]}>
-        <BatchFields batch={batch} onChange={setBatch} />
+        <BatchFields batch={batch} sequences={sequences} onChange={setBatch} />
         <Select
           label="Precision"
           description="of parameters and computation"
