@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
-from .assign import span
+from .assign import sample_factors, span
 from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
@@ -35,7 +35,8 @@ class Plan:
         if d.global_batch % d.microbatches:
             raise PlannerError(
                 "plan.microbatches",
-                f"{d.global_batch} {'sequences' if d.seq else 'samples'} can't be cut into {d.microbatches} equal microbatches "
+                f"{d.global_batch} {'sequences' if d.seq else 'samples'} can't be cut into "
+                f"{d.microbatches} equal microbatches "
                 f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
                 "Use a number of microbatches that divides the global batch.",
             )
@@ -262,7 +263,7 @@ class Plan:
 
         factors = list(self.decisions.factors)
         # With none of the targets in the model, all are kept, and said to name nothing.
-        for template in self._named(preset.factors) or preset.factors:
+        for template in (*self._sampled(preset), *(self._named(preset.factors) or preset.factors)):
             before = next(
                 (d.axes for d in reversed(factors) if (d.target, d.factor) == (template.target, template.factor)), ()
             )
@@ -270,6 +271,24 @@ class Plan:
             factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
         parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
         return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+
+    def _sampled(self, preset: Preset) -> tuple[FactorDecision, ...]:
+        """Return the decisions that shard the samples.
+
+        Raises
+        ------
+        PlannerError
+            `plan.no-samples` when the model leaves none to be sharded.
+        """
+        if not preset.samples:
+            return ()
+        places = sample_factors(self.graph)
+        if not places:
+            raise PlannerError(
+                "plan.no-samples", f"{self.graph.name} fixes its batch, so {preset.name} can't share it out.",
+                "Load the model with an open batch, or shard something else.",
+            )  # fmt: skip
+        return tuple(FactorDecision(target=target, factor=factor, axes=preset.samples) for target, factor in places)
 
     def _named(self, factors: tuple[FactorDecision, ...]) -> tuple[FactorDecision, ...]:
         """Return the decisions that name a node of the model."""

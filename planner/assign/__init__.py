@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .assign import assign
 from .choices import choices
+from .samples import sample_dim, sample_factors
 from .target import covers, span
 
-__all__ = ["assign", "choices", "covers", "span"]
+__all__ = ["assign", "choices", "covers", "sample_dim", "sample_factors", "span"]

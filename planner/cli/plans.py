@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..assign import sample_factors
 from ..compose import load_model, open_plan, save_plan
 from ..core.graph import ModelGraph
 from ..core.mesh import DeviceMesh
@@ -142,6 +143,6 @@ def _default_seq(graph: ModelGraph) -> int:
 
 
 def _data_ranks(plan: Plan) -> int:
-    """Return into how many parts the plan cuts a batch, so that each gets one sequence."""
-    mesh = plan.decisions.mesh
-    return max((mesh.size_of(d.axes) for d in plan.decisions.factors if d.factor == "batch"), default=1)
+    """Return into how many parts the plan cuts a batch, so that each gets one sample."""
+    mesh, names = plan.decisions.mesh, {"batch", *(factor for _, factor in sample_factors(plan.graph))}
+    return max((mesh.size_of(d.axes) for d in plan.decisions.factors if d.factor in names), default=1)

@@ -156,6 +156,8 @@ class Preset:
     ----------
     axes
         Names of the axes that a user gives, e.g. `("axis",)`.
+    samples
+        Open axes over which the samples of a step are sharded, wherever inputs are read.
     factors, parameters
         Decision templates; their axes are names from `axes`.
     align
@@ -166,6 +168,7 @@ class Preset:
     name: str
     summary: str
     axes: tuple[str, ...]
+    samples: Axes = ()
     factors: tuple[FactorDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
     align: tuple[tuple[str, str], ...] = ()

@@ -11,6 +11,8 @@ from ..errors import ModelError
 from .definition import ImporterDef
 from .graph_json import KIND, read_graph
 from .load import load_hf_config, load_model, load_zoo
+from .module_source import load_module
+from .modules import KIND as MODULE
 from .shrink import shrunk
 from .zoo_models import zoo_names
 
@@ -34,6 +36,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
                 summary="config.json of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model",
                 load=load_hf_config,
             ),
+            ImporterDef(name=MODULE, summary="an architecture that comes along, with its arguments", load=load_module),
             ImporterDef(name=KIND, summary="a graph as JSON, written by hand or by another tool", load=read_graph),
         )
     }

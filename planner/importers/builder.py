@@ -29,9 +29,7 @@ class BlockBuilder:
         self._metas[name] = meta
         return name
 
-    def parameter(
-        self, name: str, shape: tuple[Size, ...], initial: str = "normal", *, dtype: str = "compute"
-    ) -> str:
+    def parameter(self, name: str, shape: tuple[Size, ...], initial: str = "normal", *, dtype: str = "compute") -> str:
         """Add a parameter, in the plan's compute type unless it has one of its own."""
         meta = TensorMeta(shape, dtype)
         self._parameters.append(Parameter(name=name, meta=meta, initial=initial))
@@ -41,6 +39,10 @@ class BlockBuilder:
     def meta(self, name: str) -> TensorMeta:
         """Return shape and element type of what an earlier call made."""
         return self._metas[name]
+
+    def maker(self, name: str) -> Node | None:
+        """Return the operator that makes a value; None for what is given."""
+        return next((n for n in self._body if isinstance(n, Node) and name in {v.name for v in n.results}), None)
 
     def node(
         self,

@@ -14,6 +14,7 @@ from .aten.build import build
 from .bundled import zoo_source
 from .graph_json import write_graph
 from .hf_config import read_config
+from .module_source import traced_module
 from .modules import KIND, read_source
 from .zoo_models import zoo_names, zoo_text
 
@@ -27,13 +28,11 @@ def traced_names() -> tuple[str, ...]:
 
 def traced_text(name: str) -> str:
     """Return the JSON of the graph that tracing a model of the zoo gives."""
-    from .modules.tracing import trace_module
     from .tracing.hf import trace_config
 
     source = zoo_source(name)
     if source.kind == KIND:
-        read = read_source(source.content, name)
-        return write_graph(build(trace_module(read, name), source, name, read.feeds))
+        return write_graph(traced_module(read_source(source.content, name), name))
     return write_graph(build(trace_config(source.content, name), source, name))
 
 

@@ -40,6 +40,16 @@ def bundled(source: ModelSource) -> ModelGraph | None:
     return None if name is None else replace(_graph(name), name=source.name, source=source)
 
 
+def bundled_as(name: str) -> ModelGraph | None:
+    """Return the graph that came along for a name of the zoo; None if its builder needs none."""
+    return _graph(name) if name in bundled_names() else None
+
+
+def bundled_names() -> tuple[str, ...]:
+    """Return the models of the zoo that have such a graph."""
+    return tuple(_names().values())
+
+
 @cache
 def _names() -> Mapping[str, str]:
     """Digests of sources, and the names of their graphs."""

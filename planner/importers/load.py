@@ -5,10 +5,11 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from ..core.graph import ModelGraph
-from ..core.json_text import parse
+from ..core.graph import ModelGraph, ModelSource
+from ..core.json_text import digest, parse
 from ..errors import ModelError
 from .build import build_graph
+from .bundled import bundled, bundled_as
 from .hf_config import BOUNDS, MAX_BYTES, read_config
 from .tracer import tracer
 from .transformers_config import canonical_config
@@ -54,12 +55,14 @@ def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = 
         # A model type is what transformers knows classes by.
         if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
             raise
-    return tracer().graph(canonical_config(values, shown), name, watch)
+    content = canonical_config(values, shown)
+    source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
+    return bundled(source) or tracer().graph(content, name, watch)
 
 
 def load_zoo(name: str) -> ModelGraph:
     """Return the graph of a model that comes along; reads no other file, whatever the name."""
-    return load_hf_config(zoo_text(name), name)
+    return bundled_as(name) or load_hf_config(zoo_text(name), name)
 
 
 def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:

@@ -1,9 +1,9 @@
 """Mixture of experts in its dense form: tokens to slots, expert by expert, and back.
 
-`route` gives each token its best experts and a slot in each one's buffer, sequence by sequence; `dispatch` copies
-tokens to their slots, `expert_linear` (`matmul`) is each expert's own matrix, and `collect` adds up what the experts
-made of a token. With the batch sharded before and the experts sharded inside, the values go from one to the other by
-all-to-all: that is how expert parallelism comes about.
+`route` gives each token its best experts and a slot in each one's buffer, sequence by sequence; `place` does so with
+experts that were chosen by other operators. `dispatch` copies tokens to their slots, `expert_linear` (`matmul`) is
+each expert's own matrix, and `collect` adds up what the experts made of a token. With the batch sharded before and the
+experts sharded inside, the values go from one to the other by all-to-all: that is how expert parallelism comes about.
 
 With a `capacity` an expert has so many slots a sequence, and drops what comes later. Without one it has a slot for
 every token and drops nothing; the work of the experts, and the room, are then those of all slots, filled or not.
@@ -19,6 +19,7 @@ from math import prod
 from ..core.rule import ShardingRule
 from ..core.tensor import TensorMeta
 from .definition import Attributes, Local, OpDef, Shape, shapes_of
+from .lines import misfit
 
 _PLACES = "an expert's slots are filled by all tokens of a sequence in order"
 
@@ -42,6 +43,30 @@ def _route_torch(local: Local) -> str:
     count, normalized = (local.attribute(name) for name in ("count", "normalized"))
     capacity = local.results[0][-1]
     return f"ops.route({local.arguments[0]}, count={count}, capacity={capacity}, normalized={normalized})"
+
+
+def _place_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
+    weights, chosen = operands
+    experts, capacity = attributes["experts"], attributes.get("capacity", weights.shape[1])
+    assert isinstance(experts, int)
+    assert not isinstance(capacity, float | str | tuple)
+    if weights.shape != chosen.shape or len(weights.shape) != 3:
+        raise misfit(f"{weights} and {chosen} are no weights of what tokens choose, [batch, seq, choice]")
+    return (TensorMeta((*weights.shape[:2], experts, capacity), weights.dtype),)
+
+
+def _place_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    return ShardingRule.parse(
+        "batch seq choice, batch seq choice -> batch seq expert slot", shapes=shapes_of(operands + results),
+        names=("x", "indices"), terms="x",
+        blocked={"seq": _PLACES, "choice": _PLACES, "slot": _PLACES}, even=frozenset({"expert"}),
+    )  # fmt: skip
+
+
+def _place_torch(local: Local) -> str:
+    experts, capacity = local.results[0][2:]
+    first = f", first={local.start['expert']}" if "expert" in local.start else ""
+    return f"ops.place({', '.join(local.arguments)}, experts={experts}, capacity={capacity}{first})"
 
 
 def _dispatch_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
@@ -81,6 +106,17 @@ ROUTE = OpDef(
     differentiable=("probabilities",),
     torch=_route_torch,
 )
+PLACE = OpDef(
+    name="place",
+    summary="weight of each token in each slot of the experts that it chose, while they have room",
+    operands=("x", "indices"),
+    infer=_place_infer,
+    rule=_place_rule,
+    flops=lambda operands, results: 4.0 * prod(operands[0]) * results[0][2] + 2.0 * prod(results[0]),
+    backward_flops=lambda _operands, results: 2.0 * prod(results[0]),
+    differentiable=("x",),
+    torch=_place_torch,
+)
 DISPATCH = OpDef(
     name="dispatch",
     summary="each token in the slots in which it has a weight",
@@ -110,4 +146,4 @@ COLLECT = OpDef(
     matmul=True,
     torch=lambda local: f"ops.collect({', '.join(local.arguments)})",
 )
-EXPERTS = (ROUTE, DISPATCH, COLLECT)
+EXPERTS = (ROUTE, PLACE, DISPATCH, COLLECT)

@@ -20,18 +20,20 @@ def _lead(operands: tuple[TensorMeta, ...]) -> str:
 
 
 def _rms_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    weight = ", h" if len(operands) > 1 else ""
     return ShardingRule.parse(
-        f"{_lead(operands)} h, h -> {_lead(operands)} h",
+        f"{_lead(operands)} h{weight} -> {_lead(operands)} h",
         shapes=shapes_of(operands + results),
         names=("x", "weight"),
-        terms="weight",
+        terms="weight" if weight else "",
         special=frozenset({"h"}),
     )
 
 
 def _rms_torch(local: Local) -> str:
-    x, weight = local.arguments
-    return f"F.rms_norm({x}, {weight}.shape, {weight}, eps={local.attribute('eps')!r})"
+    x, *weight = local.arguments
+    shape = f"{weight[0]}.shape" if weight else f"({local.sizes['h']},)"
+    return f"F.rms_norm({', '.join([x, shape, *weight])}, eps={local.attribute('eps')!r})"
 
 
 def _rms_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
@@ -54,17 +56,17 @@ def _integer(width: Size) -> int:
 
 def _scale_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
     lead = _lead(operands)
+    weight = ", h" if len(operands) > 2 else ""
     return ShardingRule.parse(
-        f"{lead} h, {lead}, h -> {lead} h",
+        f"{lead} h, {lead}{weight} -> {lead} h",
         shapes=shapes_of(operands + results),
         names=("x", "mean_square", "weight"),
-        terms="weight",
+        terms="weight" if weight else "",
     )
 
 
 def _scale_torch(local: Local) -> str:
-    x, mean_square, weight = local.arguments
-    return f"ops.rms_scale({x}, {mean_square}, {weight}, eps={local.attribute('eps')!r})"
+    return f"ops.rms_scale({', '.join(local.arguments)}, eps={local.attribute('eps')!r})"
 
 
 def _l2_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
@@ -80,8 +82,8 @@ def _l2_parts(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
 
 RMS_NORM = OpDef(
     name="rms_norm",
-    summary="x / sqrt(mean(x²) + eps) · weight over the last dim",
-    operands=("x", "weight"),
+    summary="x / sqrt(mean(x²) + eps) over the last dim, times a weight if it has one",
+    operands=("x", "weight?"),
     infer=lambda operands, _: (operands[0],),
     rule=_rms_rule,
     flops=per_element(4),
@@ -95,8 +97,8 @@ RMS_NORM = OpDef(
 )
 RMS_SCALE = OpDef(
     name="rms_scale",
-    summary="x / sqrt(mean_square + eps) · weight",
-    operands=("x", "mean_square", "weight"),
+    summary="x / sqrt(mean_square + eps), times a weight if it has one",
+    operands=("x", "mean_square", "weight?"),
     infer=lambda operands, _: (operands[0],),
     rule=_scale_rule,
     flops=per_element(3),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..core.rule import ShardingRule
 from ..core.symbol import symbol
 from ..core.tensor import TensorMeta
+from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
+from .pointwise import literal
 
 
 def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
@@ -35,15 +37,39 @@ def _table_torch(local: Local) -> str:
     return f"ops.rotary_table({size}, {width}, {theta!r}, first={first}{scaling}, device=mesh.device)"
 
 
+PAIRS = ("halves", "neighbours", "regrouped")
+"""Which elements are turned together: i and i + r/2; 2i and 2i + 1; the latter, but written like the former."""
+
+
+def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
+    x, cos = operands[:2]
+    wide, width, pairs = x.shape[-1], cos.shape[-1], attributes.get("pairs", "halves")
+    if pairs not in PAIRS or not isinstance(width, int) or not isinstance(wide, int) or width % 2 or width > wide:
+        raise RuleError(
+            "rule.rotary", f"A table of {width} columns can't rotate {pairs!r} of {wide} elements.",
+            f"Give it an even number of columns, at most {wide}, and one of {', '.join(PAIRS)}.",
+        )  # fmt: skip
+    return (x,)
+
+
 def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+    # A narrower table turns a part of each head only.
+    angle = "e" if operands[1].shape[-1] == operands[0].shape[-1] else "r"
+    reason = {factor: "rotation pairs elements of the head dim" for factor in dict.fromkeys(("e", angle))}
     return ShardingRule.parse(
-        "batch head seq e, seq e, seq e -> batch head seq e",
+        f"batch head seq e, seq {angle}, seq {angle} -> batch head seq e",
         shapes=shapes_of(operands + results),
         names=("x", "cos", "sin"),
         terms="x",
-        blocked={"e": "rotation pairs the two halves of the head dim"},
+        blocked=reason,
         even=frozenset({"head"}),
     )
+
+
+def _rotary_torch(local: Local) -> str:
+    pairs = dict(local.node.attributes).get("pairs", "halves")
+    given = f", pairs={literal(pairs)}" if pairs != "halves" else ""
+    return f"ops.rotate({', '.join(local.arguments)}{given})"
 
 
 ROTARY_TABLE = OpDef(
@@ -59,13 +85,13 @@ ROTARY_TABLE = OpDef(
 )
 ROTARY = OpDef(
     name="rotary",
-    summary="rotates each head's pairs by the angle of the position",
+    summary="rotates each head's pairs, or those of its first r elements, by the angle of the position",
     operands=("x", "cos", "sin"),
-    infer=lambda operands, _: (operands[0],),
+    infer=_rotary_infer,
     rule=_rotary_rule,
     flops=per_element(3),
     backward_flops=per_element(3),
     saved=("cos", "sin"),
     differentiable=("x",),
-    torch=lambda local: f"ops.rotate({', '.join(local.arguments)})",
+    torch=_rotary_torch,
 )

@@ -19,56 +19,66 @@ def _shard(target: str, factor: str, axis: str = "axis") -> FactorDecision:
     return FactorDecision(target=target, factor=factor, axes=(axis,))
 
 
-_BATCH = (_shard("embed_tokens", "batch"), _shard("wte", "batch"))
-
 DATA_PARALLEL = Preset(
     name="data_parallel",
     summary="each rank of the axis takes its share of the batch; gradients are summed over the axis",
     axes=("axis",),
-    factors=_BATCH,
+    samples=("axis",),
 )
 # Rajbhandari et al. 2020, "ZeRO", section 5: stages 1 to 3 shard optimizer state, gradients and parameters.
 ZERO_1 = Preset(
     name="zero1",
     summary="data parallel, with optimizer state sharded over the axis (ZeRO-1)",
     axes=("axis",),
-    factors=_BATCH,
+    samples=("axis",),
     parameters=(ParameterDecision(target="*", of="optimizer", axes=("axis",)),),
 )
 ZERO_2 = Preset(
     name="zero2",
     summary="data parallel, with gradients and optimizer state sharded over the axis (ZeRO-2)",
     axes=("axis",),
-    factors=_BATCH,
+    samples=("axis",),
     parameters=(ParameterDecision(target="*", of="gradient", axes=("axis",)),),
 )
 ZERO_3 = Preset(
     name="zero3",
     summary="data parallel, with parameters, gradients and optimizer state sharded over the axis (ZeRO-3, FSDP)",
     axes=("axis",),
-    factors=_BATCH,
+    samples=("axis",),
     parameters=(ParameterDecision(target="*", axes=("axis",), regather=True),),
 )
+
+# What is split by its results, column-parallel: (targets, whether they give key/value heads).
+_COLUMNS = (
+    ("self_attn.q_proj", False), ("self_attn.k_proj|v_proj", True), ("encoder_attn.q_proj", False),
+    ("encoder_attn.k_proj|v_proj", True), ("attn.q_proj", False), ("attn.k_proj|v_proj", True),
+    ("attention.q_proj", False), ("attention.k_proj|v_proj", True), ("self.query", False), ("self.key|value", True),
+    ("attention.q_lin", False), ("attention.k_lin|v_lin", True), ("SelfAttention.q|k|v", True),
+    ("EncDecAttention.q|k|v", True), ("attention|self_attention.query_key_value", True), ("attn.c_attn", True),
+    ("self_attn.q_b_proj|kv_b_proj", True), ("mlp.gate_proj|up_proj", False),
+    ("shared_experts.gate_proj|up_proj", False), ("mlp.experts_gate_up", False), ("mlp.c_fc", False),
+    ("mlp.fc_in", False), ("mlp.fc1", False), ("layers.*.fc1", False), ("mlp.dense_h_to_4h", False),
+    ("intermediate.dense", False), ("DenseReluDense.wi|wi_0|wi_1", False), ("ffn.up_proj|lin1", False),
+    ("lm_head", False), ("embed_out|proj_out|vocab_projector|classifier", False), ("predictions.decoder", False),
+)  # fmt: skip
+# What is split by what it sums over, row-parallel.
+_ROWS = (
+    "self_attn.o_proj", "self_attn|encoder_attn.out_proj|dense", "attn.out_proj", "attention.o_proj|out_lin",
+    "attention|self_attention.dense", "output.dense", "SelfAttention|EncDecAttention.o", "attn.c_proj",
+    "mlp.down_proj", "shared_experts.down_proj", "mlp.experts_down", "mlp.c_proj", "mlp.fc_out", "mlp.fc2",
+    "layers.*.fc2", "mlp.dense_4h_to_h", "DenseReluDense.wo", "ffn.down_proj|lin2",
+)  # fmt: skip
+_TABLES = ("embed_tokens", "wte", "word_embeddings", "embed_in", "shared")
+
 # Shoeybi et al. 2019, section 3: column-parallel into the block, row-parallel out of it, vocabulary over the axis.
 MEGATRON = Preset(
     name="megatron",
     summary="tensor parallel: heads, feed-forward width and vocabulary over the axis",
     axes=("axis",),
     factors=(
-        _shard("embed_tokens", "vocab"),
-        _shard("self_attn.q_proj", "n"),
-        _shard("self_attn.k_proj|v_proj", "n", "axis.major"),
-        _shard("self_attn.o_proj", "k"),
-        _shard("mlp.gate_proj|up_proj", "n"),
-        _shard("mlp.down_proj", "k"),
-        _shard("mlp.experts_gate_up", "n"),
-        _shard("mlp.experts_down", "k"),
-        _shard("lm_head", "n"),
-        _shard("wte", "vocab"),
-        _shard("attn.c_attn", "n", "axis.major"),
-        _shard("attn.c_proj", "k"),
-        _shard("mlp.c_fc", "n"),
-        _shard("mlp.c_proj", "k"),
+        *(_shard(table, "vocab") for table in _TABLES),
+        *(_shard(target, "n", "axis.major" if grouped else "axis") for target, grouped in _COLUMNS),
+        *(_shard(target, "k") for target in _ROWS),
     ),
     align=(("axis", "g"),),
 )

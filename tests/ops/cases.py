@@ -53,7 +53,7 @@ def node(op: str, *operands: TensorMeta, **attributes: Attribute) -> Node:
 STREAM, ROWS = meta(BATCH, SEQ, HIDDEN), meta(BATCH, SEQ)
 LOGITS, LABELS = meta(BATCH, SEQ, VOCAB), meta(BATCH, SEQ, dtype="int64")
 NUMBERS, SCALAR = meta(BATCH, SEQ, dtype="float32"), meta(dtype="float32")
-TABLE = meta(SEQ, WIDTH, dtype="float32")
+TABLE, PART = meta(SEQ, WIDTH, dtype="float32"), meta(SEQ, WIDTH // 2, dtype="float32")
 
 
 def _heads(count: int) -> TensorMeta:
@@ -80,8 +80,13 @@ CASES: dict[str, Node] = {
     "pick_target": node("pick_target", LOGITS, LABELS, ignore_index=-100),
     "rms_norm": node("rms_norm", STREAM, meta(HIDDEN), eps=1e-5),
     "rms_norm-heads": node("rms_norm", _heads(4), meta(WIDTH), eps=1e-5),
+    "rms_norm-plain": node("rms_norm", STREAM, eps=1e-5),
     "rms_scale": node("rms_scale", STREAM, NUMBERS, meta(HIDDEN), eps=1e-5),
+    "rms_scale-plain": node("rms_scale", STREAM, NUMBERS, eps=1e-5),
     "rotary": node("rotary", _heads(4), TABLE, TABLE),
+    "rotary-neighbours": node("rotary", _heads(4), TABLE, TABLE, pairs="neighbours"),
+    "rotary-part": node("rotary", _heads(4), PART, PART),
+    "rotary-regrouped": node("rotary", _heads(4), TABLE, TABLE, pairs="regrouped"),
     "rotary_table": node("rotary_table", head_dim=WIDTH, theta=1e4),
     "row_max": node("row_max", LOGITS),
     "split_heads": node("split_heads", meta(BATCH, SEQ, 4 * WIDTH), groups=2, per_group=2),
@@ -136,9 +141,9 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
 
 
 def _indices(one: Node, factors: tuple[tuple[str, ...], ...], shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-    """Return indices into a dim `n`, or candidates `c`, without one twice along the dim that they stand for."""
-    dim = next(i for i, names in enumerate(factors) if names[0] in {"m", "c"})
-    size = evaluate(one.rule.size("n" if "n" in one.rule.factors else "c"), SYMBOLS)
+    """Return indices into a dim `n`, candidates `c` or experts, without one twice along the dim that they stand for."""
+    dim = next(i for i, names in enumerate(factors) if names[0] in {"m", "c", "choice"})
+    size = evaluate(one.rule.size(next(f for f in ("n", "c", "expert") if f in one.rule.factors)), SYMBOLS)
     order = rng.random((*shape[:dim], size, *shape[dim + 1 :])).argsort(dim)
     return torch.from_numpy(order.take(range(shape[dim]), dim))
 

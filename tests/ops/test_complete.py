@@ -30,6 +30,7 @@ REFUSED: dict[str, tuple[set[Row], str]] = {
     "concat-unequal": ({(("S1", "S1"), ("P",))}, "an axis shards one factor, and dims of two sizes are two"),
     "l2_scale": ({(("P", "R"), ("P",))}, "the sum of squares, which comes from the same operand, needs it whole"),
     "rms_scale": ({(("P", "R", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
+    "rms_scale-plain": ({(("P", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
     "rotary": ({(("R", "P", "P"), ("P",))}, "cosines and sines are made whole, never as partial sums"),
     "split-unequal": (
         {(("R",), ("R", "S2")), (("R",), ("S2", "R")), (("R",), ("S2", "S2"))},

@@ -149,6 +149,7 @@ WITHOUT: dict[str, str] = {
     "lstm": "DTensor has no rows of its own for it",
     "gru": "DTensor has no rows of its own for it",
     "rnn": "DTensor has no rows of its own for it",
+    "place": "one-hot, cumsum and scatter-add",
     "route": "top-k, one-hot, cumsum and products",
     "unknown": "any other operator",
     "borders": "slices and concat",

@@ -31,15 +31,28 @@ def route(probabilities: torch.Tensor, *, count: int, capacity: int, normalized:
     weights, chosen = probabilities.topk(count, dim=-1)
     if normalized:
         weights = weights / weights.sum(-1, keepdim=True)
+    return place(weights, chosen, experts=probabilities.shape[-1], capacity=capacity)
+
+
+def place(
+    weights: torch.Tensor, chosen: torch.Tensor, *, experts: int, capacity: int, first: int = 0
+) -> torch.Tensor:
+    """Return the weights of tokens in slots, [batch, seq, experts, capacity], of the experts that each token chose.
+
+    First choices come before second ones, in order of position; what comes later than `capacity` is dropped. `first`
+    is the first expert of a shard.
+    """
+    here = (chosen >= first) & (chosen < first + experts)
+    chosen = torch.where(here, chosen - first, experts)
     # In the order in which slots are given out: [batch, count · seq, experts].
-    queue = F.one_hot(chosen, probabilities.shape[-1]).transpose(1, 2).flatten(1, 2)
-    before = (queue.cumsum(1) - queue).unflatten(1, (count, probabilities.shape[1])).transpose(1, 2)
+    queue = F.one_hot(chosen, experts + 1).transpose(1, 2).flatten(1, 2)
+    before = (queue.cumsum(1) - queue).unflatten(1, (chosen.shape[2], chosen.shape[1])).transpose(1, 2)
     slot = before.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
-    slots = probabilities.shape[-1] * capacity
-    place = torch.where(slot < capacity, chosen * capacity + slot, slots)
+    slots = experts * capacity
+    target = torch.where(here & (slot < capacity), chosen * capacity + slot, slots)
     # The last place is for what is dropped.
-    taken = weights.new_zeros(*weights.shape[:2], slots + 1).scatter_add(-1, place, weights)
-    return taken[..., :-1].unflatten(-1, (probabilities.shape[-1], capacity))
+    taken = weights.new_zeros(*weights.shape[:2], slots + 1).scatter_add(-1, target, weights)
+    return taken[..., :-1].unflatten(-1, (experts, capacity))
 
 
 def dispatch(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -91,10 +104,12 @@ def l2_scale(x: torch.Tensor, square: torch.Tensor, *, eps: float, dim: int = -1
     return (_at_least_float32(x) / square.sqrt().clamp_min(eps).unsqueeze(dim)).to(x.dtype)
 
 
-def rms_scale(x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor, *, eps: float) -> torch.Tensor:
+def rms_scale(
+    x: torch.Tensor, mean_square: torch.Tensor, weight: torch.Tensor | None = None, *, eps: float
+) -> torch.Tensor:
     """Divide by the root mean square and scale."""
-    normal = _at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)
-    return normal.to(x.dtype) * weight
+    normal = (_at_least_float32(x) * torch.rsqrt(mean_square + eps).unsqueeze(-1)).to(x.dtype)
+    return normal if weight is None else normal * weight
 
 
 def moments(x: torch.Tensor, *, dims: tuple[int, ...], count: int) -> torch.Tensor:
@@ -152,10 +167,23 @@ def rotary_table(
     return angles.cos(), angles.sin()
 
 
-def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotate the two halves of the last dim by the angles of each position."""
-    left, right = x.chunk(2, dim=-1)
-    return x * cos.to(x.dtype) + torch.cat((-right, left), dim=-1) * sin.to(x.dtype)
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, pairs: str = "halves") -> torch.Tensor:
+    """Rotate pairs of the last dim by the angles of each position.
+
+    Elements i and i + r/2 are a pair, or with `neighbours` 2i and 2i + 1; with `regrouped` these are read, and written
+    as the former. A table that is narrower than the dim leaves the elements behind it as they are.
+    """
+    width = cos.shape[-1]
+    x, rest = x[..., :width], x[..., width:]
+    if pairs == "regrouped":
+        x = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+    if pairs == "neighbours":
+        turned = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
+    else:
+        left, right = x.chunk(2, dim=-1)
+        turned = torch.cat((-right, left), dim=-1)
+    rotated = x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+    return torch.cat((rotated, rest), dim=-1) if rest.shape[-1] else rotated
 
 
 def causal_attention(

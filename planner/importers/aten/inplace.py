@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ...core.tensor import TensorMeta
-from .program import Argument, Call, Program, Ref
+from .program import Argument, Call, Program, Ref, given
 
 RESHAPES = frozenset({
     "aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten.flatten.using_ints",
@@ -41,8 +41,7 @@ class Writer:
     _number: int = 0
 
     def __post_init__(self) -> None:
-        program = self.program
-        self._metas = {v.name: v.meta for v in (*program.inputs, *program.weights, *program.buffers)}
+        self._metas = given(self.program)
 
     def add(self, call: Call) -> None:
         """Add a call; one that writes in place is made one that does not."""

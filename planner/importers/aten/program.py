@@ -159,6 +159,13 @@ class Program:
     fixed: tuple[str, ...] = ()
 
 
+def given(program: Program) -> dict[str, TensorMeta]:
+    """Return the metas of what a program does not compute."""
+    found = {value.name: value.meta for value in program.inputs}
+    found |= {value.name: value.meta for value in program.weights}
+    return found | {value.name: value.meta for value in program.buffers}
+
+
 def refs(argument: Argument) -> tuple[str, ...]:
     """Return the names of the values that an argument uses."""
     if isinstance(argument, Ref):

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...core.tensor import TensorMeta
 from .inplace import Writer
-from .program import Argument, Call, Program, Ref, reads
+from .program import Argument, Call, Program, Ref, given, reads
 
 CHECKS = ("aten._assert", "aten.sym_constrain", "aten._functional_assert", "aten.sym_size", "aten._local_scalar")
 SAME = frozenset({
@@ -52,12 +53,12 @@ def strip(program: Program) -> Program:
 
 def _short(program: Program) -> Program:
     """Return a program without the calls that give an argument back."""
-    metas = {v.name: v.meta for v in (*program.inputs, *program.weights, *program.buffers)}
+    metas = given(program)
     trained = {weight.name for weight in program.weights if weight.trainable}
     instead: dict[str, str] = {}
     calls = []
-    for given in program.calls:
-        call = _reading(given, instead)
+    for before in program.calls:
+        call = _reading(before, instead)
         first = call.arguments[0] if call.arguments else None
         if isinstance(first, Ref) and _gives_back(call, metas, trained):
             instead[call.name] = first.name
@@ -72,7 +73,7 @@ def _short(program: Program) -> Program:
     )  # fmt: skip
 
 
-def _gives_back(call: Call, metas: dict[str, object], trained: set[str]) -> bool:
+def _gives_back(call: Call, metas: dict[str, TensorMeta], trained: set[str]) -> bool:
     first = call.arguments[0]
     assert isinstance(first, Ref)
     if call.target in DROPOUTS:

@@ -6,10 +6,13 @@ says so.
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import torch
@@ -33,16 +36,16 @@ class WithLoss(torch.nn.Module):
     Parameters
     ----------
     run
-        Takes the model and the inputs in order, and returns the loss and the logits.
+        Takes the model and the inputs in order, and returns the loss and, if there are any, the logits.
     """
 
-    def __init__(self, model: torch.nn.Module, run: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
+    def __init__(self, model: torch.nn.Module, run: Callable[..., tuple[torch.Tensor, ...]]) -> None:
         super().__init__()
         self.inner = model
         self.run = run
 
-    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the loss and the logits."""
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return what `run` does."""
         return self.run(self.inner, *inputs)
 
 
@@ -97,11 +100,23 @@ def _exported(
     values: Mapping[str, torch.Tensor], compute: torch.dtype | None,
 ) -> Program:  # fmt: skip
     shapes = tuple({i: Dim.AUTO for i, symbol in enumerate(dims[key]) if symbol} for key in inputs)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _silence():
         # What torch and the model's code warn of is for those who run the model.
         warnings.simplefilter("ignore")
         exported = export(module, tuple(inputs.values()), dynamic_shapes={"inputs": shapes}, strict=False)
     return program_of(exported, module, dims, name, values=values, compute=compute)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep torch from writing whole graphs into the log and to stderr; what goes wrong is told by the error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stderr(StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _fixed(
@@ -142,6 +157,7 @@ class _Reader:
         # torch names the inputs by position; they get the names that they were given.
         self.users = dict(zip(signature.user_inputs, dims, strict=True))
         self._symbols(dims)
+        self._share()
 
     def _symbols(self, dims: Mapping[str, Sequence[str]]) -> None:
         """Name the symbols of torch after the dims of the inputs that they stand for."""
@@ -155,6 +171,13 @@ class _Reader:
                     self.fixed.append(f"The model fixes {symbol} of {name} to {size}.")
                 elif symbol:
                     self.names.setdefault(str(size), symbol)
+
+    def _share(self) -> None:
+        """Let every use of a shared parameter read the first one."""
+        nodes = {path: name for name, path in self.parameters.items()}
+        for path, first in self._pairs():
+            if path in nodes and first in nodes:
+                self.aliases[nodes[path]] = nodes[first]
 
     def size(self, value: Any) -> Size:
         """Return a size of torch as a polynomial."""
@@ -178,6 +201,8 @@ class _Reader:
             value = node.meta.get("val")
             if node.op == "placeholder":
                 if node.name in self.parameters:
+                    if node.name in self.aliases:
+                        continue
                     path = self.parameters[node.name]
                     trainable = self.exported.state_dict[path].requires_grad
                     weights.append(Weight(name=node.name, path=_path(path), meta=self.meta(value), trainable=trainable))
@@ -204,13 +229,17 @@ class _Reader:
         return tuple((path, type(module).__name__) for path, module in inner.named_modules())
 
     def _tied(self) -> tuple[tuple[str, str], ...]:
+        return tuple((_path(path), _path(first)) for path, first in self._pairs())
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Return the paths of each parameter that is shared, each with its first one."""
         first: dict[int, str] = {}
         pairs = []
         for path, parameter in self.module.named_parameters(remove_duplicate=False):
             if id(parameter) in first:
-                pairs.append((_path(path), _path(first[id(parameter)])))
+                pairs.append((path, first[id(parameter)]))
             first.setdefault(id(parameter), path)
-        return tuple(pairs)
+        return pairs
 
     def _buffer(self, node: torch.fx.Node, value: torch.Tensor) -> Buffer:
         path = self.buffers[node.name]

@@ -74,10 +74,29 @@ class OnTokens(torch.nn.Module):
         return made if isinstance(made, tuple) else (made,)
 
 
+Case = tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]
+
+
+def together(*cases: Case) -> OnTokens:
+    """Return one module of several functions, so that one trace does for all of them."""
+
+    def function(x: Any, *weights: Any) -> Any:
+        made: list[Any] = []
+        left = list(weights)
+        for one, shapes in cases:
+            own, left = left[: len(shapes)], left[len(shapes) :]
+            result = one(x, *own)
+            made += result if isinstance(result, tuple) else [result]
+        return tuple(made)
+
+    return OnTokens(function, *(shape for _, shapes in cases for shape in shapes))
+
+
 def loss_of(model: Any, tokens: Any) -> tuple[Any, Any]:
     """Return a loss to which every element of every result gives another gradient."""
     made = [y.to(torch.float64) for y in model(tokens)]
-    return sum((torch.tanh(y * (i + 1)) + y * y).mean() for i, y in enumerate(made)), made[0]
+    # Results of truth values and integers have no gradient, but the loss has one.
+    return sum((torch.tanh(y * (i + 1)) + y * y).mean() for i, y in enumerate(made)) + model.table.mean(), made[0]
 
 
 def tokens_of(sequences: int, length: int, seed: int = 0) -> Any:
@@ -93,7 +112,9 @@ def traced(module: Any, run: Callable[..., Any] = loss_of) -> Program:
 def assert_same(module: Any, block: Block, run: Callable[..., Any] = loss_of) -> None:
     """Check that a block has the loss and the gradients of a module, at sizes that it was not traced with too."""
     parameters = dict(module.named_parameters())
-    for sizes in ((4, 6), (3, 5)):
+    shape = block.inputs[0].meta.shape
+    others = tuple(size if isinstance(size, int) else new for size, new in zip(shape, (3, 5), strict=True))
+    for sizes in dict.fromkeys(((4, 6), others)):
         tokens = tokens_of(*sizes, seed=1)
         module.zero_grad()
         expected = run(module, tokens)[0]

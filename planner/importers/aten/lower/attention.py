@@ -33,7 +33,8 @@ def _of_four(at: Site, x: str) -> str:
     rank = at.rank(x)
     if rank > 4:
         raise UnloweredError(f"its operands have {rank} dims")
-    return at.unsqueezed(x, *range(4 - rank))
+    # What is missing is heads first, then samples.
+    return at.unsqueezed(x, *((1,) if rank == 3 else range(4 - rank)))
 
 
 def _bias(at: Site) -> str:

@@ -70,7 +70,8 @@ def _one_hot(at: Site) -> str:
 
 
 CREATION: Mapping[str, Row] = {
-    **{f"aten.{name}.default": _constant(0) for name in ("zeros", "zeros_like", "new_zeros", "empty_like", "new_empty")},
+    **{f"aten.{name}.default": _constant(0)
+       for name in ("zeros", "zeros_like", "new_zeros", "empty_like", "new_empty")},
     "aten.empty.memory_format": _constant(0),
     **{f"aten.{name}.default": _constant(1) for name in ("ones", "ones_like", "new_ones")},
     "aten.full.default": _full(1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 from ....core.symbol import Size
 from ..program import Argument
@@ -27,15 +26,20 @@ def _bag(at: Site) -> str:
     if {1, 2, 3} & at.used:
         raise UnloweredError("where its bags begin is asked for")
     if at.rank(tokens) != 2:
-        tokens = _rows_of_bags(at, tokens, at.meta(at.x(2, "offsets")).shape[0])
+        tokens = _rows_of_bags(at, tokens, at.x(2, "offsets"))
     mode = at.integer(4, "mode", 0)
     if mode == 2 or at.given(6, "per_sample_weights"):
         raise UnloweredError("it weighs the rows of a bag, or takes the largest")
     return at.node("embedding_bag", tokens, weight, mode="mean" if mode == 1 else "sum")
 
 
-def _rows_of_bags(at: Site, tokens: str, bags: Size) -> str:
-    raise UnloweredError(f"its {at.meta(tokens).shape[0]} tokens are cut into {bags} bags by offsets, which may differ in size")
+def _rows_of_bags(at: Site, tokens: str, offsets: str) -> str:
+    """Return tokens as one row a bag, where bags begin every so many tokens."""
+    made, (bags,) = at.build.maker(offsets), at.meta(offsets).shape
+    step = dict(made.attributes).get("step") if made and made.op == "arange" else None
+    if not isinstance(step, int) or at.meta(tokens).shape != (step * bags,):
+        raise UnloweredError(f"where its {bags} bags begin is data, so that they may differ in size")
+    return at.reshaped(tokens, (bags, step))
 
 
 def _gather(at: Site) -> str:
@@ -80,7 +84,10 @@ def _index(at: Site) -> str:
 
 
 def _count(shape: tuple[Size, ...]) -> Size:
-    return reduce(lambda a, b: a * b, shape, 1)
+    total: Size = 1
+    for size in shape:
+        total = total * size
+    return total
 
 
 def _one_index(at: Site, x: str, indices: Argument) -> tuple[str, str, int, tuple[Size, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ....core.symbol import Polynomial, Size
 from ....errors import LayoutError, ModelError, RuleError
 from ...builder import BlockBuilder
 from ..program import Buffer, Call, Program, reads
@@ -16,12 +17,31 @@ from .unknown import unknown
 
 def lowered(program: Program, targets: Mapping[str, Row]) -> Flat:
     """Return the operators of a program; see `lower`."""
+    _check_sizes(program)
     work = _Lowering(program, targets)
     for call in program.calls:
         work.add(call)
     outputs = tuple(work.output(name) for name in program.outputs[:1])
     logits = work.held.get(program.logits, "")
     return named(work.build.block(*outputs), logits if isinstance(logits, str) else "", program)
+
+
+def _check_sizes(program: Program) -> None:
+    """Refuse sizes of other symbols than those of the inputs."""
+    known = {name for given in program.inputs for size in given.meta.shape for name in _symbols(size)}
+    for call in program.calls:
+        for size in (size for meta in call.results for size in meta.shape):
+            if not _symbols(size) <= known:
+                raise ModelError(
+                    "model.size-data",
+                    f"In {call.module or 'the model'}, {call.target} gives a tensor of a size {size} that depends on what "
+                    f"the inputs hold{f' ({call.source})' if call.source else ''}.",
+                    "Write it with sizes that are known, e.g. with slots and a mask.", subject=call.module,
+                )  # fmt: skip
+
+
+def _symbols(size: Size) -> set[str]:
+    return {name for names, _ in Polynomial.of(size).terms for name in names}
 
 
 @dataclass(slots=True)
@@ -54,8 +74,8 @@ class _Lowering:
             )  # fmt: skip
         if not buffer.meta.shape:
             return Number(value=buffer.values[0], dtype=buffer.meta.dtype)
-        call = Call(name=buffer.path.rpartition(".")[2] or "constant", target="buffer", arguments=(), results=(buffer.meta,),
-                    stack=((buffer.path.rpartition(".")[0], ""),))  # fmt: skip
+        path, _, name = buffer.path.rpartition(".")
+        call = Call(name=name, target="buffer", arguments=(), results=(buffer.meta,), stack=((path, ""),))
         site = Site(call=call, build=self.build, held=self.held, used=frozenset({0}))
         if len(set(buffer.values)) == 1:
             return site.full(buffer.meta.shape, buffer.values[0], buffer.meta.dtype)

@@ -30,8 +30,8 @@ def _rms_norm(at: Site) -> str:
         raise UnloweredError(f"it normalises over {len(shape)} dims")
     dtype = at.meta(x).dtype
     weight = at.x(2, "weight") if at.given(2, "weight") else at.full(shape, 1.0, dtype)
-    # Torch takes the spacing of the numbers of the element type where none is given.
-    eps = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10}.get(dtype, 2.0**-7)
+    # Where none is given, torch takes the spacing of the numbers that it computes in.
+    eps = 2.0**-52 if dtype == "float64" else 2.0**-23
     return at.node("rms_norm", x, weight, eps=at.real(3, "eps", eps))
 
 

@@ -162,9 +162,7 @@ def _topk(at: Site) -> tuple[str, ...]:
 def _sort(at: Site) -> tuple[str, ...]:
     """Sort along a dim; a stable sort has an argument before."""
     x, place = at.x(0, "self"), 2 if at.call.target.endswith("stable") else 1
-    return at.nodes(
-        "sort", x, dim=at.dim(place, "dim", at.rank(x)), descending=at.flag(place + 1, "descending", False)
-    )
+    return at.nodes("sort", x, dim=at.dim(place, "dim", at.rank(x)), descending=at.flag(place + 1, "descending", False))
 
 
 def _argsort(at: Site) -> str:

@@ -30,16 +30,16 @@ def _convolution(count: int) -> Row:
             x, pads = _same_padding(at, x, weight, dilation, padding)
         else:
             pads = _spread(at.integers(4, "padding", (0,)), count)
-        made = convolved(at, x, weight, 2, stride=stride, padding=pads, dilation=dilation,
-                         groups=at.integer(6, "groups", 1))  # fmt: skip
+        given: dict[str, Attribute] = {"stride": stride, "padding": pads, "dilation": dilation}
+        made = convolved(at, x, weight, given | {"groups": at.integer(6, "groups", 1)})
         return at.squeezed(made, 0) if alone else made
 
     return row
 
 
-def convolved(at: Site, x: str, weight: str, bias: int, op: str = "convolution", **attributes: Attribute) -> str:
-    """Return a convolution with the bias that stands at a place."""
-    operands = [x, weight] + ([at.x(bias, "bias")] if at.given(bias, "bias") else [])
+def convolved(at: Site, x: str, weight: str, attributes: Mapping[str, Attribute], op: str = "convolution") -> str:
+    """Return a convolution with the bias of the call, if it has one."""
+    operands = [x, weight] + ([at.x(2, "bias")] if at.given(2, "bias") else [])
     return at.node(op, *operands, **attributes)
 
 
@@ -68,8 +68,8 @@ def _general(at: Site) -> str:
     given["groups"] = at.integer(8, "groups", 1)
     if at.flag(6, "transposed", False):
         given["output_padding"] = _spread(at.integers(7, "output_padding", (0,)), count)
-        return convolved(at, x, at.x(1, "weight"), 2, "conv_transpose", **given)
-    return convolved(at, x, at.x(1, "weight"), 2, **given)
+        return convolved(at, x, at.x(1, "weight"), given, op="conv_transpose")
+    return convolved(at, x, at.x(1, "weight"), given)
 
 
 def _transposed(count: int) -> Row:
@@ -81,7 +81,7 @@ def _transposed(count: int) -> Row:
             ((3, "stride", 1), (4, "padding", 0), (5, "output_padding", 0), (7, "dilation", 1))
         }  # fmt: skip
         given["groups"] = at.integer(6, "groups", 1)
-        made = convolved(at, x, at.x(1, "weight"), 2, "conv_transpose", **given)
+        made = convolved(at, x, at.x(1, "weight"), given, op="conv_transpose")
         return at.squeezed(made, 0) if alone else made
 
     return row
@@ -180,7 +180,8 @@ SPACE: Mapping[str, Row] = {
     **{f"aten.max_pool{n}d{form}.default": _max_pool(n) for n in (1, 2, 3) for form in ("", "_with_indices")},
     **{f"aten.avg_pool{n}d.default": _average_pool(n) for n in (1, 2, 3)},
     **{f"aten.adaptive_avg_pool{n}d.default": _adaptive_average(n) for n in (1, 2, 3)},
-    **{f"aten.upsample_nearest{n}d.{form}": _resized("nearest", None) for n in (1, 2, 3) for form in ("vec", "default")},
+    **{f"aten.upsample_nearest{n}d.{form}": _resized("nearest", None)
+       for n in (1, 2, 3) for form in ("vec", "default")},
     **{f"aten.upsample_{name}.{form}": _resized("linear", 2)
        for name in ("linear1d", "bilinear2d", "trilinear3d") for form in ("vec", "default")},
     "aten.pixel_shuffle.default": _pixel_shuffle,

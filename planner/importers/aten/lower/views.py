@@ -65,6 +65,12 @@ def _expand(at: Site) -> str:
         at.unsqueezed(x, *range(len(at.made.shape))), at.made.shape)  # fmt: skip
 
 
+def _broadcast(at: Site) -> tuple[str, ...]:
+    """Expand each of several tensors to the shape of all."""
+    shape = at.made.shape
+    return tuple(at.expanded(at.unsqueezed(x, *range(len(shape) - at.rank(x))), shape) for x in at.tensors(0))
+
+
 def _repeat(at: Site) -> str:
     """Repeat the whole; a dim of size 1 is expanded, so that it may be repeated a symbol of times."""
     x = at.x(0, "self")
@@ -128,6 +134,7 @@ VIEWS: Mapping[str, Row] = {
     **dict.fromkeys(("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims"), _squeeze),
     "aten.unsqueeze.default": _unsqueeze,
     **dict.fromkeys(("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default"), _expand),
+    "aten.broadcast_tensors.default": _broadcast,
     **dict.fromkeys(("aten.repeat.default", "aten.tile.default"), _repeat),
     "aten.repeat_interleave.self_int": _repeat_interleave,
     **dict.fromkeys((

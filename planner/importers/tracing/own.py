@@ -1,0 +1,169 @@
+"""One's own `nn.Module` with example inputs → its program; it runs code, so only on its owner's machine.
+
+The loss is what the module returns: a scalar, or a scalar among its outputs that is called `loss`, comes first, or is
+chosen.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ...errors import ModelError
+from ..aten.program import Program
+from .buffers import SmallValues, to_meta
+from .causes import module_failed
+from .trace import WithLoss, trace
+
+Examples = torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor]
+LOGITS = ("logits", "output", "outputs", "prediction", "predictions")
+
+
+def trace_module(
+    module: torch.nn.Module, inputs: Examples, name: str, *, symbols: Mapping[str, Sequence[str]] | None = None,
+    output: str = "", values: Mapping[str, torch.Tensor] | None = None,
+) -> Program:  # fmt: skip
+    """Return the program of a module.
+
+    Parameters
+    ----------
+    module
+        On whatever device; it is traced as it is, in training or evaluation, and not changed.
+    inputs
+        A tensor, tensors in order, or tensors by the names of the parameters of `forward`. Their values do not matter.
+    name
+        Of the model.
+    symbols
+        For each input the symbol of each dim, `""` for a fixed one. By default the first dim is `B` where all inputs
+        agree on its size, and the others are fixed.
+    output
+        Which output is the loss, by key, attribute or position; found out if it is empty.
+    values
+        What buffers hold, by path, where the module itself lies on the meta device.
+
+    Raises
+    ------
+    ModelError
+        `model.inputs-wrong`, `model.loss-missing`, or what `trace` raises.
+    """
+    given = {"": inputs} if isinstance(inputs, torch.Tensor) else inputs
+    keyword = isinstance(given, Mapping) and "" not in given
+    tensors = list(given.values()) if isinstance(given, Mapping) else list(given)
+    names = list(given) if isinstance(given, Mapping) and keyword else _parameter_names(module, len(tensors))
+    if not tensors or not all(isinstance(each, torch.Tensor) for each in tensors):
+        raise ModelError(
+            "model.inputs-wrong", f"{name} is traced on example tensors, and these are given: {_kinds(tensors)}.",
+            "Give a tensor for each input.", subject=name,
+        )  # fmt: skip
+    named = dict(zip(names, tensors, strict=True))
+
+    def run(inner: torch.nn.Module, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        made = inner(**dict(zip(names, args, strict=True))) if keyword else inner(*args)
+        return chosen(dict(_outputs("", made)), output, name)
+
+    return trace(WithLoss(module, run), named, _dims(named, symbols, name), name, values=values)
+
+
+def build(factory: Callable[[], Any], name: str, *, real: bool = False) -> tuple[Any, dict[str, torch.Tensor]]:
+    """Return the module that a user's function makes, or that it is, and what its buffers hold.
+
+    Parameters
+    ----------
+    real
+        Make its parameters with their values, instead of their shapes alone on the meta device.
+
+    Raises
+    ------
+    ModelError
+        `model.module-failed` when the function raises, `model.module-missing` when it makes no module.
+    """
+    made = factory
+    try:
+        if not isinstance(factory, torch.nn.Module):
+            if real:
+                made = factory()
+            else:
+                with SmallValues():
+                    made = factory()
+    except Exception as problem:
+        raise module_failed(problem, name, real) from problem
+    if not isinstance(made, torch.nn.Module):
+        raise ModelError(
+            "model.module-missing", f"{name} gives a {type(made).__name__}, not a torch.nn.Module.",
+            "Name a module, its class, or a function without arguments that returns one.", subject=name,
+        )  # fmt: skip
+    return made, {} if real else to_meta(made)
+
+
+def chosen(outputs: Mapping[str, torch.Tensor], wanted: str, name: str) -> tuple[torch.Tensor, ...]:
+    """Return the loss among a model's outputs, and its logits if they are told apart.
+
+    Raises
+    ------
+    ModelError
+        `model.loss-missing`.
+    """
+    scalars = [key for key, value in outputs.items() if value.dim() == 0 and value.is_floating_point()]
+    # The first output that says so, else the first scalar.
+    key = wanted or next((key for key in scalars if key.rpartition(".")[2] == "loss"), next(iter(scalars), ""))
+    if key not in scalars:
+        listed = ", ".join(f"{k or 'the output'} {list(v.shape)}" for k, v in outputs.items()) or "none"
+        what = f"its output {wanted!r} is none" if wanted else "it has none"
+        raise ModelError(
+            "model.loss-missing", f"{name} is planned for training, which needs a scalar loss, and {what}; outputs are: "
+            f"{listed}.",
+            "Trace a module whose forward takes the labels and returns the loss, or choose the loss with --output.",
+            subject=name,
+        )  # fmt: skip
+    rest = [value for other, value in outputs.items() if other != key and other.rpartition(".")[2] in LOGITS]
+    return (outputs[key], *rest[:1])
+
+
+def _outputs(path: str, made: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield every tensor that a model returns, by key, attribute or position."""
+    if isinstance(made, torch.Tensor):
+        yield path, made
+    elif isinstance(made, Mapping):
+        for key, value in made.items():
+            yield from _outputs(f"{path}.{key}" if path else str(key), value)
+    elif isinstance(made, tuple) and hasattr(made, "_fields"):
+        for key in made._fields:
+            yield from _outputs(f"{path}.{key}" if path else key, getattr(made, key))
+    elif isinstance(made, tuple | list):
+        for index, value in enumerate(made):
+            yield from _outputs(f"{path}.{index}" if path else str(index), value)
+    elif made is not None and hasattr(made, "__dict__"):
+        for key, value in vars(made).items():
+            yield from _outputs(f"{path}.{key}" if path else key, value)
+
+
+def _parameter_names(module: torch.nn.Module, count: int) -> list[str]:
+    """Return the names of the first parameters of `forward`."""
+    found = [
+        parameter.name for parameter in inspect.signature(module.forward).parameters.values()
+        if parameter.kind in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD}
+    ]  # fmt: skip
+    return [found[i] if i < len(found) else f"input_{i}" for i in range(count)]
+
+
+def _dims(
+    inputs: Mapping[str, torch.Tensor], symbols: Mapping[str, Sequence[str]] | None, name: str
+) -> dict[str, tuple[str, ...]]:
+    if symbols is None:
+        first = {tensor.shape[0] if tensor.dim() else 0 for tensor in inputs.values()}
+        open_dim = "B" if len(first) == 1 and first != {0} else ""
+        return {key: (open_dim, *("",) * (tensor.dim() - 1)) for key, tensor in inputs.items()}
+    for key, row in symbols.items():
+        if key not in inputs or len(row) != inputs[key].dim():
+            raise ModelError(
+                "model.inputs-wrong", f"The symbols {list(row)} of {key} fit no input of {name}.",
+                f"Inputs are {', '.join(f'{k} {list(v.shape)}' for k, v in inputs.items())}.", subject=key,
+            )  # fmt: skip
+    return {key: tuple(symbols.get(key, ("",) * tensor.dim())) for key, tensor in inputs.items()}
+
+
+def _kinds(values: Sequence[object]) -> str:
+    return ", ".join(type(value).__name__ for value in values) or "none"
