@@ -36,7 +36,8 @@ def passes(timeline: Timeline, other: Timeline | None = None) -> dict[str, Any]:
     data: list[dict[str, Any]] = []
     for index, line in enumerate(lines):
         axis = "y" if index == 0 else "y2"
-        data += _slots(line, axis) if _bars(line) > MAX_BARS else _rows(line, axis, legend=index == 0)
+        named = {trace["name"] for trace in data if trace.get("showlegend")}
+        data += _slots(line, axis) if _bars(line) > MAX_BARS else _rows(line, axis, named)
     layout: dict[str, Any] = {
         "barmode": "overlay", "bargap": 0.15, "hovermode": "closest",
         "xaxis": {"title": {"text": "seconds"}, "range": [0, max(line.makespan for line in lines)]},
@@ -91,8 +92,8 @@ def _kind(span: Span) -> str:
     return "+" if len(span.actions) > 1 else span.actions[0].kind
 
 
-def _rows(timeline: Timeline, axis: str, *, legend: bool) -> Iterator[dict[str, Any]]:
-    """Yield one trace a kind of pass, so that the legend can hide it."""
+def _rows(timeline: Timeline, axis: str, named: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield one trace a kind of pass, so that the legend can hide it; those that are `named` there already are not again."""
     found: dict[str, list[Span]] = {}
     for spans in timeline.spans:
         for span in spans:
@@ -102,7 +103,8 @@ def _rows(timeline: Timeline, axis: str, *, legend: bool) -> Iterator[dict[str, 
         name, colour = _KINDS[kind]
         members = found[kind]
         yield {
-            "type": "bar", "orientation": "h", "name": name, "legendgroup": name, "showlegend": legend, "yaxis": axis,
+            "type": "bar", "orientation": "h", "name": name, "legendgroup": name,
+            "showlegend": name not in named, "yaxis": axis,
             "y": [s.rank for s in members], "base": [s.start for s in members],
             "x": [s.stop - s.start for s in members],
             "customdata": [[s.label, format_seconds(s.start), format_seconds(s.stop), _stage(s)] for s in members],

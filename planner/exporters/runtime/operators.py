@@ -34,9 +34,7 @@ def route(probabilities: torch.Tensor, *, count: int, capacity: int, normalized:
     return place(weights, chosen, experts=probabilities.shape[-1], capacity=capacity)
 
 
-def place(
-    weights: torch.Tensor, chosen: torch.Tensor, *, experts: int, capacity: int, first: int = 0
-) -> torch.Tensor:
+def place(weights: torch.Tensor, chosen: torch.Tensor, *, experts: int, capacity: int, first: int = 0) -> torch.Tensor:
     """Return the weights of tokens in slots, [batch, seq, experts, capacity], of the experts that each token chose.
 
     First choices come before second ones, in order of position; what comes later than `capacity` is dropped. `first`
