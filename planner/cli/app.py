@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import PlannerError
-from .door import Door, progress, show, show_json, terminal_width, warn
+from .door import Door, progress, show, show_json, terminal_width, warn, write_text
 from .options import Json, PlanOptions, takes_plan
 
 app = typer.Typer(
@@ -40,13 +39,56 @@ def models(as_json: Json = False) -> None:
     """List the models that have a name."""
     from ..importers import load_zoo, zoo_names
     from .facts import facts
-    from .models_text import models_text
+    from .models_text import models_json, models_text
 
     found = [facts(load_zoo(name)) for name in zoo_names()]
     if as_json:
-        show_json({"models": [asdict(model) for model in found]})
+        show_json({"models": models_json(found)})
     else:
         show(models_text(found))
+
+
+@app.command()
+def trace(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A function or class of yours that makes a torch module: package.module:name or file.py:name. It runs "
+            "here. Or a model's name or config.json.",
+        ),
+    ],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="INPUT",
+            help="An example input, e.g. 'int64[8,2048]' or 'tokens=int64[B=8,S=2048]', where B and S stay open. "
+            "Repeatable.",
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the graph, as JSON.")] = None,
+    output: Annotated[
+        str, typer.Option(metavar="NAME", help="The output that is the loss, or that it is taken of, by name or place.")
+    ] = "",
+    loss: Annotated[str, typer.Option(metavar="NAME", help="A loss to take of it: cross_entropy or mse.")] = "",
+    real: Annotated[
+        bool, typer.Option("--real", help="Make the module with its weights, not their shapes alone.")
+    ] = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Read the graph of a model by running it on shapes (needs torch)."""
+    from ..importers.graph_json import write_graph
+    from .trace import trace_json, trace_text, traced
+    from .watching import watched
+
+    with watched() as watch:
+        graph = traced(target, inputs or (), output=output, loss=loss, real=real, watch=watch)
+    if out is not None:
+        write_text(out, write_graph(graph))
+    if as_json:
+        show_json(trace_json(graph))
+    else:
+        show(trace_text(graph))
 
 
 @app.command()

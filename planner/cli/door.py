@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
@@ -58,6 +59,23 @@ def show(text: str) -> None:
 def show_json(value: object) -> None:
     """Print an answer for programs."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def write_text(file: str, text: str) -> None:
+    """Write an answer into a file.
+
+    Raises
+    ------
+    PlannerError
+        `cli.not-written`.
+    """
+    try:
+        Path(file).write_text(text, "utf-8")
+    except OSError as problem:
+        raise PlannerError(
+            "cli.not-written", f"{file!r} can't be written: {problem.strerror or problem}.", "Name another file.",
+            subject=file,
+        ) from None  # fmt: skip
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..assign import sample_factors
-from ..compose import load_model, open_plan, save_plan
+from ..compose import load_model, open_plan, plan_text
 from ..core.graph import ModelGraph
 from ..core.mesh import DeviceMesh
 from ..errors import PlannerError
@@ -16,7 +16,9 @@ from ..hardware import cluster_name
 from ..plan import Plan
 from ..presets import PRESETS
 from . import syntax
+from .door import write_text
 from .options import PlanOptions
+from .watching import watched
 
 LONGEST_SEQ = 8192
 _PLAN_FILE = re.compile(rb'"format"\s*:\s*"shardwright-plan"')
@@ -47,13 +49,7 @@ def save(asked: Request, options: PlanOptions) -> None:
     """Write the plan file if the options say so; to be called once the plan has proved legal."""
     if options.save is None:
         return
-    try:
-        save_plan(asked.plan, options.save)
-    except OSError as problem:
-        raise PlannerError(
-            "cli.not-written", f"{options.save!r} can't be written: {problem.strerror or problem}.",
-            "Name another file.", subject=options.save,
-        ) from None  # fmt: skip
+    write_text(options.save, plan_text(asked.plan))
 
 
 def _is_plan(source: str) -> bool:
@@ -67,7 +63,8 @@ def _is_plan(source: str) -> bool:
 
 
 def _new(options: PlanOptions) -> Request:
-    graph = load_model(options.source)
+    with watched() as watch:
+        graph = load_model(options.source, watch=watch)
     mesh = _mesh(options)
     open_sizes = {name for name, symbol in (("global_batch", "B"), ("seq", "S")) if symbol in graph.symbols}
     assumed = {name for name in ("cluster", *open_sizes) if getattr(options, name) is None}

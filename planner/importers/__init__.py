@@ -10,7 +10,7 @@ from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
 from .graph_json import KIND, read_graph
-from .load import load_hf_config, load_model, load_zoo
+from .load import load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
 from .module_source import load_module
 from .modules import KIND as MODULE
 from .shrink import shrunk
@@ -19,8 +19,11 @@ from .zoo_models import zoo_names
 __all__ = [
     "IMPORTERS",
     "ImporterDef",
+    "load_bytes",
+    "load_code",
     "load_hf_config",
     "load_model",
+    "load_own",
     "load_source",
     "load_zoo",
     "shrunk",
@@ -33,7 +36,7 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
         for definition in (
             ImporterDef(
                 name="hf_config",
-                summary="config.json of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model",
+                summary="config.json of a model type that transformers knows",
                 load=load_hf_config,
             ),
             ImporterDef(name=MODULE, summary="an architecture that comes along, with its arguments", load=load_module),

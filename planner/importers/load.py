@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from ..core.graph import ModelGraph, ModelSource
 from ..core.json_text import digest, parse
 from ..errors import ModelError
+from .aten.program import Program
 from .build import build_graph
 from .bundled import bundled, bundled_as
+from .example import Example
+from .graph_json import KIND, with_source
 from .hf_config import BOUNDS, MAX_BYTES, read_config
 from .tracer import tracer
 from .transformers_config import canonical_config
@@ -104,14 +111,23 @@ def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = ""
     return load_hf_config(text, name, watch, shown=shown)
 
 
-def load_model(source: str | PathLike[str], watch: Watch = NOBODY) -> ModelGraph:
+def load_model(
+    source: Any, example_inputs: Any = None, *, name: str = "", symbols: Mapping[str, Sequence[str]] | None = None,
+    output: str = "", loss: str = "", watch: Watch = NOBODY,
+) -> ModelGraph:  # fmt: skip
     """Return the graph of a model.
 
     Parameters
     ----------
     source
         A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one,
-        or the text of a `config.json` itself.
+        the text of a `config.json` itself, or an `nn.Module`.
+    example_inputs
+        For a module: a tensor, tensors in order, or tensors by the names of the parameters of `forward`.
+    name
+        Of a module's graph; by default its class's.
+    symbols, output, loss
+        For a module: which dims stay open, and what the loss is; see `tracing.own.trace_module`.
     watch
         Who is told how far it is where that takes long, and may stop it.
 
@@ -119,18 +135,24 @@ def load_model(source: str | PathLike[str], watch: Watch = NOBODY) -> ModelGraph
     ------
     ModelError
         `model.unknown-name`, `model.file-…`, `model.format-unsupported`, `model.source-unsupported`,
-        or what `load_hf_config` raises.
+        or what `load_hf_config` and `load_own` raise.
 
     Examples
     --------
     >>> load_model("llama-3-8b").parameter_count
     8030261248
     """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(source, torch.nn.Module):
+        return load_own(
+            source, () if example_inputs is None else example_inputs, name or type(source).__name__, symbols=symbols,
+            output=output, loss=loss,
+        )  # fmt: skip
     if not isinstance(source, str | PathLike):
         raise ModelError(
             "model.source-unsupported",
-            f"A model can't be loaded from a {type(source).__name__} yet.",
-            "Give a model's name, the path of a config.json, or its text.",
+            f"A model can't be loaded from a {type(source).__name__}.",
+            "Give a model's name, the path of a config.json, its text, or an nn.Module with example inputs.",
         )
     if not isinstance(source, str):
         return _load_file(Path(source), watch)
@@ -139,6 +161,61 @@ def load_model(source: str | PathLike[str], watch: Watch = NOBODY) -> ModelGraph
     if source.endswith(".json") or "/" in source or "\\" in source or source in {".", ".."}:
         return _load_file(Path(source), watch)
     return load_zoo(source)
+
+
+def load_own(
+    module: Any, example_inputs: Any, name: str, *, symbols: Mapping[str, Sequence[str]] | None = None,
+    output: str = "", loss: str = "",
+) -> ModelGraph:  # fmt: skip
+    """Return the graph of an `nn.Module`, with itself as its source, since its code does not travel with a plan.
+
+    Parameters
+    ----------
+    module, example_inputs, symbols, output, loss
+        As `tracing.own.trace_module` takes them.
+
+    Raises
+    ------
+    ModelError
+        What `trace_module` and `build` raise.
+    """
+    from .tracing.own import trace_module
+
+    return _graph(trace_module(module, example_inputs, name, symbols=symbols, output=output, loss=loss))
+
+
+def load_code(
+    factory: Any, examples: Sequence[Example], name: str, *, output: str = "", loss: str = "", real: bool = False
+) -> ModelGraph:
+    """Return the graph of the module that a function of the user makes.
+
+    Parameters
+    ----------
+    factory
+        An `nn.Module`, its class, or a function without arguments that returns one.
+    examples, output, loss, real
+        As `tracing.own.trace_code` takes them.
+
+    Raises
+    ------
+    ModelError
+        `model.tracing-missing` without torch; what `trace_code` and `build` raise.
+    """
+    if find_spec("torch") is None:
+        raise ModelError(
+            "model.tracing-missing", f"{name} has to be traced, and torch is not installed.",
+            "Add it with: pip install 'shardwright[torch]'.", subject=name,
+        )  # fmt: skip
+    from .tracing.own import trace_code
+
+    return _graph(trace_code(factory, examples, name, output=output, loss=loss, real=real))
+
+
+def _graph(program: Program) -> ModelGraph:
+    from .aten.build import build
+
+    source = ModelSource(name=program.name, kind=KIND, digest="", content="")
+    return with_source(build(program, source, program.name))
 
 
 def _load_file(path: Path, watch: Watch) -> ModelGraph:

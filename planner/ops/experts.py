@@ -114,6 +114,8 @@ PLACE = OpDef(
     rule=_place_rule,
     flops=lambda operands, results: 4.0 * prod(operands[0]) * results[0][2] + 2.0 * prod(results[0]),
     backward_flops=lambda _operands, results: 2.0 * prod(results[0]),
+    # Where each choice went.
+    extra_saved=lambda operands, _: 8.0 * prod(operands[0]),
     differentiable=("x",),
     torch=_place_torch,
 )

@@ -104,8 +104,10 @@ RMS_SCALE = OpDef(
     flops=per_element(3),
     backward_flops=per_element(6),
     saved=("x", "weight"),
-    # The normalised x, and 1 / root mean square in fp32.
-    extra_saved=lambda operands, element_bytes: element_bytes * prod(operands[0]) + 4.0 * prod(operands[1]),
+    # For the weight the normalised x, and 1 / root mean square in fp32.
+    extra_saved=lambda operands, element_bytes: (
+        (element_bytes * prod(operands[0]) if len(operands) > 2 else 0.0) + 4.0 * prod(operands[1])
+    ),
     differentiable=("x", "mean_square", "weight"),
     torch=_scale_torch,
 )

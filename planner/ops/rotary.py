@@ -52,16 +52,24 @@ def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> t
     return (x,)
 
 
-def _rotary_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    # A narrower table turns a part of each head only.
-    angle = "e" if operands[1].shape[-1] == operands[0].shape[-1] else "r"
-    reason = {factor: "rotation pairs elements of the head dim" for factor in dict.fromkeys(("e", angle))}
+def _rotary_rule(
+    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
+) -> ShardingRule:
+    whole, sizes = operands[1].shape[-1] == operands[0].shape[-1], {}
+    if whole and attributes.get("pairs") == "neighbours":
+        x = angle = "(p q)"
+        blocked, sizes = {"q": "a pair is turned together"}, {"q": 2}
+    else:
+        # A narrower table turns a part of each head only.
+        x, angle = "e", "e" if whole else "r"
+        blocked = dict.fromkeys(("e", angle), "rotation pairs elements of the head dim")
     return ShardingRule.parse(
-        f"batch head seq e, seq {angle}, seq {angle} -> batch head seq e",
+        f"batch head seq {x}, seq {angle}, seq {angle} -> batch head seq {x}",
         shapes=shapes_of(operands + results),
         names=("x", "cos", "sin"),
         terms="x",
-        blocked=reason,
+        sizes=sizes,
+        blocked=blocked,
         even=frozenset({"head"}),
     )
 

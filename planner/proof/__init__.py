@@ -2,7 +2,7 @@
 
 The bundle runs at reduced sizes on processes of this machine, in float64. On every rank the loss and the gradient of
 every parameter are held to ‖g − g₀‖ ≤ 1e-10 · max(‖g₀‖, 1e-6 · ‖all g₀‖), where g₀ comes from the same model exported
-without sharding and run in one process, in one microbatch. The collectives that ran are compared with the planned ones.
+without sharding and run in one process (`reference`). The collectives that ran are compared with the planned ones.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..errors import ProofError
 from ..plan import Plan
 from .job import Job, RankResult
 from .ranks import Ranks
+from .reference import unsharded
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
@@ -204,15 +205,6 @@ def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:
     return tuple(
         ProofRow(name=name, error=error, rank=rank, ok=error <= TOLERANCE) for name, (error, rank) in worst.items()
     )
-
-
-def unsharded(plan: Plan) -> Plan:
-    """Return the plan on one rank in one microbatch."""
-    decisions = replace(
-        plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}", microbatches=1,
-        factors=(), kept=(), parameters=(),
-    )  # fmt: skip
-    return Plan(graph=plan.graph, decisions=decisions)
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

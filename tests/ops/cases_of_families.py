@@ -200,7 +200,7 @@ def _experts(node: Make, meta: Meta) -> dict[str, Node]:
         "route": node("route", meta(4, 6, 4), count=2, capacity=2, normalized=True),
         "route-plain": node("route", meta(4, 6, 4), count=1, capacity=3, normalized=False),
         "place": node("place", meta(4, 4, 2), meta(4, 4, 2, dtype="int64"), experts=4),
-        "place-drops": node("place", meta(4, 4, 2), meta(4, 4, 2, dtype="int64"), experts=4, capacity=1),
+        "place-drops": node("place", meta(4, 4, 2), meta(4, 4, 2, dtype="int64"), experts=2, capacity=2),
         "dispatch": node("dispatch", slots, tokens),
         "collect": node("collect", slots, meta(4, 2, 2, 6)),
     }

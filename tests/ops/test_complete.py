@@ -31,6 +31,7 @@ REFUSED: dict[str, tuple[set[Row], str]] = {
     "l2_scale": ({(("P", "R"), ("P",))}, "the sum of squares, which comes from the same operand, needs it whole"),
     "rms_scale": ({(("P", "R", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
     "rms_scale-plain": ({(("P", "R"), ("P",))}, "the mean square, which comes from the same operand, needs it whole"),
+    "rotary-part": (set(), "what is not turned is no product with the cosines"),
     "rotary": ({(("R", "P", "P"), ("P",))}, "cosines and sines are made whole, never as partial sums"),
     "split-unequal": (
         {(("R",), ("R", "S2")), (("R",), ("S2", "R")), (("R",), ("S2", "S2"))},

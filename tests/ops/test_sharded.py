@@ -23,6 +23,7 @@ NOT_WRONG = {
         (op, "d"): "fused attention kernels need keys and values of one width"
         for op in ("attention", "full_attention", "window_attention")
     },
+    ("rotary", "q"): "a pair is turned together",
     ("split", "m0"): "the results have different sizes, and must lie over the same axes",
     ("split", "m1"): "the results have different sizes, and must lie over the same axes",
 }

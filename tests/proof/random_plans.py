@@ -18,8 +18,9 @@ from planner.core.rule import ShardingRule
 from planner.core.strategy import ShardStrategy, problems
 from planner.core.symbol import evaluate
 from planner.errors import PlannerError
+from planner.hardware import cluster_name
 from planner.plan import Plan
-from tests.tiny import MODELS, tiny_graph, tiny_plan, with_dropout
+from tests.tiny import MODELS, tiny_graph, with_dropout
 
 MESHES = {
     4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
@@ -33,6 +34,8 @@ SIZES = (
 )
 WIDTHS = {"vocab_size": (33, 13, 3), "hidden_size": (30, 33, 5), "intermediate_size": (50, 7)}
 """Sizes that no axis divides, some of which leave ranks without a part."""
+
+SHARES = 0.15, 0.5, 0.9
 
 
 @dataclass(slots=True)
@@ -72,14 +75,26 @@ def random_plan(random: Random, world: int) -> Plan:
     )
     if random.random() < 0.5:
         graph = with_dropout(graph)
-    plan = tiny_plan(random.choice(MESHES[world]), graph=graph)
+    return random_plan_of(graph, random, world)
+
+
+def random_plan_of(graph: ModelGraph, random: Random, world: int, shares: tuple[float, ...] = SHARES) -> Plan:
+    """Return a plan of a graph that may or may not be legal.
+
+    Parameters
+    ----------
+    shares
+        Of the operators that are decided on, of which one is drawn.
+    """
+    mesh = DeviceMesh.parse(random.choice(MESHES[world]))
     microbatches = random.choice((1, 1, 2))
-    plan = plan.batch(
-        global_batch=microbatches * random.choice((4, 4, 8, 3, 1)), seq=random.choice((8, 8, 8, 7, 3)),
-        microbatches=microbatches,
+    batch, seq = microbatches * random.choice((4, 4, 8, 3, 1)), random.choice((8, 8, 8, 7, 3))
+    plan = Plan.new(
+        graph, cluster=cluster_name(mesh.device_count), mesh=mesh, global_batch=batch,
+        seq=seq if "S" in graph.symbols else 0, microbatches=microbatches, precision="float64",
     )  # fmt: skip
     # Some plans are dense with decisions, others leave much to what follows from few.
-    share = random.choice((0.15, 0.5, 0.9))
+    share = random.choice(shares)
     for node, layers in _operators(graph, random):
         if random.random() < share:
             plan = _decide(random, plan, node, layers)
@@ -114,8 +129,7 @@ def target(name: str, layers: str) -> str:
 
 def _decide(random: Random, plan: Plan, node: Node, layers: str) -> Plan:
     mesh = plan.decisions.mesh
-    symbols = frozenset({("B", plan.decisions.global_batch // plan.decisions.microbatches), ("S", plan.decisions.seq)})
-    sizes = {factor: evaluate(size, symbols) for factor, size in node.rule.sizes}
+    sizes = {factor: evaluate(size, plan.decisions.symbols) for factor, size in node.rule.sizes}
     strategy = random_strategy(random, node.rule, mesh)
     # Most draws are legal for the operator on its own; the few others are to be refused.
     for _ in range(8):

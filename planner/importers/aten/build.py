@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from ...core.graph import ModelGraph, ModelSource, Module
+from ..feeds import feeds_of
+from .constants import fold_constants
+from .fuse import fuse
 from .lower import lower
 from .program import Program
 from .strip import strip
@@ -21,8 +24,9 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     ModelError
         What `lower` raises.
     """
-    flat = lower(strip(program))
+    flat = lower(fuse(fold_constants(strip(program))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
     return ModelGraph(
-        name=name, source=source, root=flat.block, modules=modules, logits=flat.logits, fixed=program.fixed
+        name=name, source=source, root=flat.block, modules=modules, logits=flat.logits, fixed=program.fixed,
+        feeds=feeds_of(flat.block, program.feeds),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...core.graph import Feed
 from ...core.symbol import Size
 from ...core.tensor import TensorMeta
 
@@ -145,6 +146,8 @@ class Program:
         Pairs (path, path of the parameter that it shares).
     fixed
         Sentences on what the model fixes of batch and sequence, such as `The sequence length is 197.`
+    feeds
+        What is known of what the inputs are fed with.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Program:
     modules: tuple[Member, ...] = (("", "Model"),)
     tied: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
+    feeds: tuple[Feed, ...] = ()
 
 
 def given(program: Program) -> dict[str, TensorMeta]:

@@ -36,12 +36,15 @@ class Head:
         The model's config and class → what it takes, by name.
     run
         Model and inputs → loss and logits.
+    shifted
+        Whether the labels are the next tokens.
     """
 
     name: str
     mapping: str
     inputs: Callable[[Any, Any], Mapping[str, Spec]]
     run: Run
+    shifted: bool = False
 
 
 def token_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -138,7 +141,10 @@ def _speech_classes(config: Any, kind: Any) -> Mapping[str, Spec]:
 
 HEADS: Mapping[str, Head] = MappingProxyType(
     {
-        name: Head(name=name, mapping=f"MODEL_FOR_{mapping}_MAPPING_NAMES", inputs=inputs, run=run)
+        name: Head(
+            name=name, mapping=f"MODEL_FOR_{mapping}_MAPPING_NAMES", inputs=inputs, run=run,
+            shifted=mapping == "CAUSAL_LM",
+        )
         for name, mapping, inputs, run in (
             ("causal language model", "CAUSAL_LM", _text, _language),
             ("speech to text", "SPEECH_SEQ_2_SEQ", _speech, _transcribe),
@@ -151,5 +157,5 @@ HEADS: Mapping[str, Head] = MappingProxyType(
             ("audio classes", "AUDIO_CLASSIFICATION", _speech_classes, _classify),
         )
     }
-)
+)  # fmt: skip
 """In the order in which a config that names no architecture is tried."""

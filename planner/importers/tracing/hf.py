@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ...core.graph import Feed
 from ...core.json_text import JsonBounds, parse
 from ...errors import ModelError
 from ..aten.program import Program
@@ -56,7 +57,8 @@ def trace_config(
     inputs, dims = examples(head.inputs(model.config, type(model)), model.config, dtype)
     tell(0.2, "tracing it")
     program = trace(WithLoss(model, head.run), inputs, dims, name, values=held, compute=dtype)
-    return replace(program, fixed=(*notes, *program.fixed))
+    feeds = (Feed(name="labels", kind="next", next_of="tokens", ignored=-100),) if head.shifted else ()
+    return replace(program, fixed=(*notes, *program.fixed), feeds=feeds)
 
 
 def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tuple[Any, Head, tuple[str, ...]]:

@@ -1,30 +1,32 @@
 """One's own `nn.Module` with example inputs → its program; it runs code, so only on its owner's machine.
 
-The loss is what the module returns: a scalar, or a scalar among its outputs that is called `loss`, comes first, or is
-chosen.
+The loss is the output that is called `loss`, is chosen, or is the only scalar; or it is taken of an output.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from ...errors import ModelError
+from ..aten.loss import give_loss
 from ..aten.program import Program
+from ..example import Example
 from .buffers import SmallValues, to_meta
 from .causes import module_failed
 from .trace import WithLoss, trace
 
 Examples = torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor]
-LOGITS = ("logits", "output", "outputs", "prediction", "predictions")
 
 
 def trace_module(
     module: torch.nn.Module, inputs: Examples, name: str, *, symbols: Mapping[str, Sequence[str]] | None = None,
-    output: str = "", values: Mapping[str, torch.Tensor] | None = None,
+    output: str = "", loss: str = "", values: Mapping[str, torch.Tensor] | None = None,
 ) -> Program:  # fmt: skip
     """Return the program of a module.
 
@@ -39,15 +41,16 @@ def trace_module(
     symbols
         For each input the symbol of each dim, `""` for a fixed one. By default the first dim is `B` where all inputs
         agree on its size, and the others are fixed.
-    output
-        Which output is the loss, by key, attribute or position; found out if it is empty.
+    output, loss
+        Which output is the loss, by key, attribute or position, or which one a loss is taken of, and which; found out
+        if they are empty.
     values
         What buffers hold, by path, where the module itself lies on the meta device.
 
     Raises
     ------
     ModelError
-        `model.inputs-wrong`, `model.loss-missing`, or what `trace` raises.
+        `model.inputs-wrong`, or what `trace` and `give_loss` raise.
     """
     given = {"": inputs} if isinstance(inputs, torch.Tensor) else inputs
     keyword = isinstance(given, Mapping) and "" not in given
@@ -60,18 +63,33 @@ def trace_module(
         )  # fmt: skip
     named = dict(zip(names, tensors, strict=True))
 
+    keys: list[str] = []
+
     def run(inner: torch.nn.Module, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        made = inner(**dict(zip(names, args, strict=True))) if keyword else inner(*args)
-        return chosen(dict(_outputs("", made)), output, name)
+        made = dict(_outputs("", inner(**dict(zip(names, args, strict=True))) if keyword else inner(*args)))
+        keys[:] = made
+        return tuple(made.values())
 
-    return trace(WithLoss(module, run), named, _dims(named, symbols, name), name, values=values)
+    program = trace(WithLoss(module, run), named, _dims(named, symbols, name), name, values=values)
+    places = {key: str(place) for place, key in enumerate(keys)}
+    said = output or next((key for key in keys if key.rpartition(".")[2] == "loss"), "")
+    logits = next((program.outputs[place] for place, key in enumerate(keys) if key.rpartition(".")[2] == "logits"), "")
+    return give_loss(replace(program, logits=logits), output=places.get(said, said), loss=loss)
 
 
-def build(factory: Callable[[], Any], name: str, *, real: bool = False) -> tuple[Any, dict[str, torch.Tensor]]:
-    """Return the module that a user's function makes, or that it is, and what its buffers hold.
+def trace_code(
+    factory: Any, examples: Sequence[Example], name: str, *, output: str = "", loss: str = "", real: bool = False
+) -> Program:
+    """Return the program of the module that a function of the user makes.
 
     Parameters
     ----------
+    factory
+        An `nn.Module`, its class, or a function without arguments that returns one.
+    examples
+        Its inputs; all of them have names, or none.
+    output, loss
+        As for `trace_module`.
     real
         Make its parameters with their values, instead of their shapes alone on the meta device.
 
@@ -80,14 +98,28 @@ def build(factory: Callable[[], Any], name: str, *, real: bool = False) -> tuple
     ModelError
         `model.module-failed` when the function raises, `model.module-missing` when it makes no module.
     """
+    module = _made(factory, name, real)
+    on_meta = not real and module is not factory
+    device = "meta" if on_meta else next((p.device for p in module.parameters()), torch.device("cpu"))
+    values = to_meta(module) if on_meta else None
+    names = [one.name for one in examples]
+    keyword = all(names)
+    if not keyword:
+        names = _parameter_names(module, len(examples))
+    tensors = [torch.zeros(one.sizes, dtype=getattr(torch, one.dtype), device=device) for one in examples]
+    symbols = {key: one.symbols for key, one in zip(names, examples, strict=True)}
+    return trace_module(
+        module, dict(zip(names, tensors, strict=True)) if keyword else tensors, name,
+        symbols=symbols if any(any(row) for row in symbols.values()) else None, output=output, loss=loss, values=values,
+    )  # fmt: skip
+
+
+def _made(factory: Any, name: str, real: bool) -> torch.nn.Module:
     made = factory
     try:
         if not isinstance(factory, torch.nn.Module):
-            if real:
+            with nullcontext() if real else SmallValues():
                 made = factory()
-            else:
-                with SmallValues():
-                    made = factory()
     except Exception as problem:
         raise module_failed(problem, name, real) from problem
     if not isinstance(made, torch.nn.Module):
@@ -95,31 +127,7 @@ def build(factory: Callable[[], Any], name: str, *, real: bool = False) -> tuple
             "model.module-missing", f"{name} gives a {type(made).__name__}, not a torch.nn.Module.",
             "Name a module, its class, or a function without arguments that returns one.", subject=name,
         )  # fmt: skip
-    return made, {} if real else to_meta(made)
-
-
-def chosen(outputs: Mapping[str, torch.Tensor], wanted: str, name: str) -> tuple[torch.Tensor, ...]:
-    """Return the loss among a model's outputs, and its logits if they are told apart.
-
-    Raises
-    ------
-    ModelError
-        `model.loss-missing`.
-    """
-    scalars = [key for key, value in outputs.items() if value.dim() == 0 and value.is_floating_point()]
-    # The first output that says so, else the first scalar.
-    key = wanted or next((key for key in scalars if key.rpartition(".")[2] == "loss"), next(iter(scalars), ""))
-    if key not in scalars:
-        listed = ", ".join(f"{k or 'the output'} {list(v.shape)}" for k, v in outputs.items()) or "none"
-        what = f"its output {wanted!r} is none" if wanted else "it has none"
-        raise ModelError(
-            "model.loss-missing", f"{name} is planned for training, which needs a scalar loss, and {what}; outputs are: "
-            f"{listed}.",
-            "Trace a module whose forward takes the labels and returns the loss, or choose the loss with --output.",
-            subject=name,
-        )  # fmt: skip
-    rest = [value for other, value in outputs.items() if other != key and other.rpartition(".")[2] in LOGITS]
-    return (outputs[key], *rest[:1])
+    return made
 
 
 def _outputs(path: str, made: Any) -> Iterator[tuple[str, torch.Tensor]]:

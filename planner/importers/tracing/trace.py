@@ -220,7 +220,7 @@ class _Reader:
                if isinstance(ref, Ref)]  # fmt: skip
         return Program(
             name=name, inputs=tuple(inputs), weights=tuple(weights), buffers=tuple(buffers), calls=tuple(calls),
-            outputs=tuple(own), logits=own[1] if len(own) > 1 else "", modules=self._modules(), tied=self._tied(),
+            outputs=tuple(own), logits=own[1] if len(own) == 2 else "", modules=self._modules(), tied=self._tied(),
             fixed=tuple(self.fixed),
         )  # fmt: skip
 

@@ -14,6 +14,18 @@ import classes from "./StartPage.module.css";
 
 const USUAL_SEQ = 4096;
 
+/** The models as options, under the name of their group; imported ones have none. */
+function grouped(models: Model[]) {
+  const groups = new Map<string, { value: string; label: string }[]>();
+  for (const entry of models) {
+    const group = entry.group || "imported";
+    const layers = entry.layers ? `, ${entry.layers} layers` : "";
+    const label = `${entry.name} · ${formatCount(entry.parameters)} parameters${layers}`;
+    groups.set(group, [...(groups.get(group) ?? []), { value: entry.id, label }]);
+  }
+  return [...groups].map(([group, items]) => ({ group, items }));
+}
+
 export function NewPlanForm({
   models,
   registry,
@@ -63,6 +75,27 @@ export function NewPlanForm({
     if (!next.delete(key)) next.add(key);
     setUses(next);
   };
+
+  /** Takes a model, with the plan to start from that it has. */
+  function choose(id: string) {
+    setModel(id);
+    const start = models?.find((entry) => entry.id === id)?.start;
+    if (!start) return;
+    setCluster(parseCluster(start.cluster));
+    setAxes(start.mesh);
+    setBatch({
+      globalBatch: start.global_batch,
+      seq: start.seq ?? 0,
+      microbatches: start.microbatches ?? 1,
+    });
+    setUses(
+      new Set(
+        (start.presets ?? []).flatMap((preset) =>
+          Object.values(preset.axes).map(([axis]) => `${preset.name}/${axis}`),
+        ),
+      ),
+    );
+  }
 
   function submit() {
     if (!registry) return;

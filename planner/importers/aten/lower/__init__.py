@@ -14,6 +14,7 @@ from .attention import ATTENTION
 from .creation import CREATION
 from .elements import ELEMENTS
 from .flat import Flat
+from .fused import FUSED
 from .indices import INDICES
 from .losses import LOSSES
 from .lowering import lowered
@@ -30,7 +31,7 @@ __all__ = ["TARGETS", "Flat", "Held", "Number", "Row", "Site", "UnloweredError",
 
 TARGETS: Mapping[str, Row] = MappingProxyType({
     **VIEWS, **PARTS, **ELEMENTS, **CREATION, **REDUCTIONS, **PRODUCTS, **SPACE, **NORMS, **LOSSES, **INDICES,
-    **ATTENTION, **RECURRENT,
+    **ATTENTION, **RECURRENT, **FUSED,
 })  # fmt: skip
 
 
