@@ -93,7 +93,7 @@ def _kind(span: Span) -> str:
 
 
 def _rows(timeline: Timeline, axis: str, named: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield one trace a kind of pass, so that the legend can hide it; those that are `named` there already are not again."""
+    """Yield one trace a kind of pass, so that the legend can hide it; what is `named` there already is not again."""
     found: dict[str, list[Span]] = {}
     for spans in timeline.spans:
         for span in spans:
