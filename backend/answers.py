@@ -22,6 +22,7 @@ from planner.core.tensor import DTYPE_BYTES
 from planner.cost import leg_seconds
 from planner.drawing import leg_reason
 from planner.importers import load_zoo, zoo_names
+from planner.importers.zoo_table import ZOO, ZooEntry
 from planner.redistribution import StepAccount, crossing_bound
 from planner.simulate import arrivals, leg_arrivals, slice_map
 
@@ -33,11 +34,14 @@ from .schemas import (
     FrontWay,
     KeepDecision,
     MemoryPart,
+    MeshAxis,
     Model,
     ModelRef,
+    NewPlan,
     ParameterDecision,
     PlanState,
     PlanSummary,
+    PresetUse,
     RedistributionAnswer,
     RedistributionStep,
     Slices,
@@ -64,7 +68,17 @@ def model_answer(graph: ModelGraph, model_id: str) -> Model:
         layers=sum(repeat.count for repeat in graph.root.repeats),
         hidden=next((size for size in carried if isinstance(size, int)), 0),
         parameters=graph.parameter_count, longest_seq=graph.longest_seq, builtin=model_id in zoo_names(),
-        symbols=list(graph.symbols), fixed=list(graph.fixed),
+        symbols=list(graph.symbols), fixed=list(graph.fixed), group=ZOO[model_id].group if model_id in ZOO else "",
+        start=_start(ZOO[model_id]) if model_id in ZOO else None,
+    )  # fmt: skip
+
+
+def _start(entry: ZooEntry) -> NewPlan:
+    """Return the plan to start from that a model of the zoo has."""
+    return NewPlan(
+        model=entry.name, cluster=entry.cluster, mesh=[MeshAxis(name=axis, size=size) for axis, size in entry.mesh],
+        global_batch=entry.batch, seq=entry.seq, microbatches=entry.microbatches,
+        presets=[PresetUse(name=preset, axes={"axis": [axis]}) for preset, axis in entry.presets],
     )  # fmt: skip
 
 

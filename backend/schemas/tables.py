@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from .requests import NewPlan
+
 
 class Place(BaseModel):
     """Characters `start … stop-1` of a text that was sent, or its end."""
@@ -75,7 +77,8 @@ class Model(BaseModel):
 
     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
     `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
-    has a sentence on each that the model fixes.
+    has a sentence on each that the model fixes. `group` is the kind of model, empty for imported ones; `start` a plan to
+    start from, of those that come along.
     """
 
     id: str
@@ -88,6 +91,8 @@ class Model(BaseModel):
     symbols: list[str]
     fixed: list[str]
     builtin: bool
+    group: str
+    start: NewPlan | None
 
 
 class Cluster(BaseModel):

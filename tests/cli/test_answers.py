@@ -70,7 +70,15 @@ def test_models_in_json():
     assert models["llama-3.1-405b"] | {"digest": ""} == {
         "name": "llama-3.1-405b", "architecture": "LlamaForCausalLM", "layers": 126, "hidden": 16384,
         "parameters": 405_853_388_800, "source": "hf_config", "digest": "",
-            "symbols": ["B", "S"], "fixed": [],
+        "symbols": ["B", "S"], "fixed": [], "group": "dense",
+        "start": {
+            "cluster": "64x8-h100-sxm", "mesh": [{"axis": "dp", "size": 64}, {"axis": "tp", "size": 8}],
+            "presets": [
+                {"name": "zero3", "axis": "dp"}, {"name": "megatron", "axis": "tp"},
+                {"name": "sequence_parallel", "axis": "tp"},
+            ],
+            "global_batch": 64, "seq": 8192, "microbatches": 1,
+        },
     }  # fmt: skip
 
 

@@ -14,6 +14,18 @@ import classes from "./StartPage.module.css";
 
 const USUAL_SEQ = 4096;
 
+/** The models as options, under the name of their group; imported ones have none. */
+function grouped(models: Model[]) {
+  const groups = new Map<string, { value: string; label: string }[]>();
+  for (const entry of models) {
+    const group = entry.group || "imported";
+    const layers = entry.layers ? `, ${entry.layers} layers` : "";
+    const label = `${entry.name} · ${formatCount(entry.parameters)} parameters${layers}`;
+    groups.set(group, [...(groups.get(group) ?? []), { value: entry.id, label }]);
+  }
+  return [...groups].map(([group, items]) => ({ group, items }));
+}
+
 export function NewPlanForm({
   models,
   registry,
@@ -64,6 +76,27 @@ export function NewPlanForm({
     setUses(next);
   };
 
+  /** Takes a model, with the plan to start from that it has. */
+  function choose(id: string) {
+    setModel(id);
+    const start = models?.find((entry) => entry.id === id)?.start;
+    if (!start) return;
+    setCluster(parseCluster(start.cluster));
+    setAxes(start.mesh);
+    setBatch({
+      globalBatch: start.global_batch,
+      seq: start.seq ?? 0,
+      microbatches: start.microbatches ?? 1,
+    });
+    setUses(
+      new Set(
+        (start.presets ?? []).flatMap((preset) =>
+          Object.values(preset.axes).map(([axis]) => `${preset.name}/${axis}`),
+        ),
+      ),
+    );
+  }
+
   function submit() {
     if (!registry) return;
     const presets = registry.presets.flatMap((preset) =>
@@ -97,14 +130,11 @@ export function NewPlanForm({
         <Select
           label="Model"
           searchable
-          data={models.map((entry) => ({
-            value: entry.id,
-            label: `${entry.name} · ${formatCount(entry.parameters)} parameters, ${entry.layers} layers`,
-          }))}
+          data={grouped(models)}
           value={model}
           inputWrapperOrder={["label", "input", "description", "error"]}
           description={chosen?.fixed.join(" ") || undefined}
-          onChange={(value) => value && setModel(value)}
+          onChange={(value) => value && choose(value)}
         />
         <TextInput
           label="Name"
