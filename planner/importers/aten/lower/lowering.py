@@ -9,10 +9,11 @@ from ....core.symbol import Polynomial, Size
 from ....errors import LayoutError, ModelError, RuleError
 from ...builder import BlockBuilder
 from ..program import Buffer, Call, Program, reads
+from .complex import apart, is_complex
 from .flat import Flat
 from .initial import with_initial
 from .names import named
-from .site import INTEGERS, Empty, Held, Number, Row, Site, UnloweredError
+from .site import INTEGERS, Empty, Held, Number, Pair, Row, Site, UnloweredError
 from .unknown import unknown
 
 
@@ -95,8 +96,9 @@ class _Lowering:
         try:
             if call.target not in self.targets:
                 raise UnloweredError("no operator is known for it")
-            made = self.targets[call.target](site)
-            made = (made,) if isinstance(made, str | Number | Empty) else tuple(made)
+            row = self.targets[call.target]
+            made = apart(site, row) if is_complex(call, self.held) else row(site)
+            made = (made,) if isinstance(made, str | Number | Empty | Pair) else tuple(made)
             made = tuple(self._checked(site, k, value) for k, value in enumerate(made))
         except (UnloweredError, RuleError, LayoutError) as error:
             self.build.rewind(mark)
