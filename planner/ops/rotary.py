@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.rule import ShardingRule
-from ..core.symbol import symbol
+from ..core.symbol import Size, symbol
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
@@ -55,7 +55,8 @@ def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> t
 def _rotary_rule(
     operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
 ) -> ShardingRule:
-    whole, sizes = operands[1].shape[-1] == operands[0].shape[-1], {}
+    whole = operands[1].shape[-1] == operands[0].shape[-1]
+    sizes: dict[str, Size] = {}
     if whole and attributes.get("pairs") == "neighbours":
         x = angle = "(p q)"
         blocked, sizes = {"q": "a pair is turned together"}, {"q": 2}
