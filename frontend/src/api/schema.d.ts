@@ -103,9 +103,29 @@ export interface paths {
         put?: never;
         /**
          * Import Model
-         * @description Import a model from the text of its `config.json`.
+         * @description Import a model from the text of its `config.json`, if it need not be traced.
          */
         post: operations["import_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import File
+         * @description Start to import a model from a file: a `config.json`, or any other that the importers read.
+         */
+        post: operations["import_file"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1091,7 +1111,9 @@ export interface components {
          *     layers
          *         How many layers it stands for; 1 outside repeated blocks.
          *     start, total
-         *         For a run of layers, its first layer and the number of layers of the whole repeat; else 0.
+         *         For a run of layers, its first layer and the number of layers of the whole list; else 0.
+         *     step
+         *         For a run of layers that alternate with others, from one of them to the next.
          */
         GroupView: {
             /** Class Name */
@@ -1111,6 +1133,11 @@ export interface components {
              * @default 0
              */
             start: number;
+            /**
+             * Step
+             * @default 1
+             */
+            step: number;
             /**
              * Total
              * @default 0
@@ -1147,18 +1174,26 @@ export interface components {
         };
         /**
          * Job
-         * @description A job; `version` is the version of the plan that it proves.
+         * @description A job: a proof of a plan, at its version, or an import of a model, whose `plan` is empty.
+         *
+         *     Parameters
+         *     ----------
+         *     result
+         *         Of a proof that is done.
+         *     model
+         *         Of an import that is done.
          */
         Job: {
             /** Id */
             id: string;
             /**
              * Kind
-             * @constant
+             * @enum {string}
              */
-            kind: "proof";
+            kind: "proof" | "import";
             /** Message */
             message: string;
+            model: components["schemas"]["Model"] | null;
             /** Plan */
             plan: string;
             problem: components["schemas"]["Problem"] | null;
@@ -1248,7 +1283,8 @@ export interface components {
          *
          *     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
          *     `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
-         *     has a sentence on each that the model fixes.
+         *     has a sentence on each that the model fixes. `group` is the kind of model, empty for imported ones; `start` a plan to
+         *     start from, of those that come along.
          */
         Model: {
             /** Architecture */
@@ -1257,6 +1293,8 @@ export interface components {
             builtin: boolean;
             /** Fixed */
             fixed: string[];
+            /** Group */
+            group: string;
             /** Hidden */
             hidden: number;
             /** Id */
@@ -1269,6 +1307,7 @@ export interface components {
             name: string;
             /** Parameters */
             parameters: number;
+            start: components["schemas"]["NewPlan"] | null;
             /** Symbols */
             symbols: string[];
         };
@@ -2374,6 +2413,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Model"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_file: {
+        parameters: {
+            query: {
+                name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
                 };
             };
             /** @description The request is not legal. */

@@ -6,6 +6,7 @@ from ...core.graph import ModelGraph, ModelSource, Module
 from ..feeds import feeds_of
 from .constants import fold_constants
 from .fuse import fuse
+from .layers import find_layers
 from .lower import lower
 from .program import Program
 from .strip import strip
@@ -26,7 +27,8 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     """
     flat = lower(fuse(fold_constants(strip(program))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
+    found = find_layers(flat.block, modules)
     return ModelGraph(
-        name=name, source=source, root=flat.block, modules=modules, logits=flat.logits, fixed=program.fixed,
-        feeds=feeds_of(flat.block, program.feeds),
+        name=name, source=source, root=found.block, modules=found.modules, fixed=program.fixed,
+        logits=found.renamed.get(flat.logits, flat.logits), feeds=feeds_of(flat.block, program.feeds),
     )  # fmt: skip
