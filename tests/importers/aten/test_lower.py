@@ -18,7 +18,6 @@ from planner.ops import OPS  # noqa: E402
 
 from .running import Case, assert_same, together, traced  # noqa: E402
 
-
 ROWS = Path(__file__).parents[3] / "planner/importers/aten/lower"
 
 

@@ -17,8 +17,8 @@ APART = frozenset(f"aten.{name}" for name in (
     "view.default", "reshape.default", "flatten.using_ints", "unflatten.int", "unsqueeze.default", "squeeze.dim",
     "squeeze.default", "transpose.int", "permute.default", "expand.default", "expand_as.default", "select.int",
     "slice.Tensor", "index.Tensor", "index_select.default", "cat.default", "stack.default", "clone.default",
-    "contiguous.default", "to.device", "alias.default", "neg.default", "repeat.default", "split.Tensor", "chunk.default",
-    "add.Tensor", "sub.Tensor",
+    "contiguous.default", "to.device", "alias.default", "neg.default", "repeat.default", "split.Tensor",
+    "chunk.default", "add.Tensor", "sub.Tensor",
 ))  # fmt: skip
 """Calls that do to each part what they do to the whole."""
 
