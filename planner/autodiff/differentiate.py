@@ -109,12 +109,22 @@ def _again(assignment: Assignment, fanout: Fanout, with_gradient: frozenset[Plac
 
 
 def _keeps(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]) -> bool:
-    """Return whether a reader's operator needs this operand again in backward."""
+    """Return whether a reader's operator needs this operand again in backward.
+
+    A factor of a product is needed for the gradients of the others: not beside one that is an input of the model.
+    """
     node = _node(assignment, reader)
     if node is None or not any((reader.scope, value.name) in with_gradient for value in node.node.results):
         return False
     definition = OPS[node.node.op]
-    return definition.operand_names[reader.operand] in definition.saved
+    if definition.operand_names[reader.operand] not in definition.saved:
+        return False
+    others = [
+        (reader.scope, operand)
+        for position, (name, operand) in enumerate(zip(definition.operand_names, node.node.operands, strict=False))
+        if position != reader.operand and name in definition.saved
+    ]
+    return not definition.product or any(other in with_gradient for other in others)
 
 
 def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:
