@@ -182,7 +182,7 @@ class Two(nn.Module):
         return self.after(self.before(x), x)
 
 
-class Two2(nn.Module):
+class OutOfTurn(nn.Module):
     """Calls modules in and out of turn, each through its forward."""
 
     def __init__(self) -> None:
@@ -274,7 +274,7 @@ MODELS: Mapping[str, Callable[[], nn.Module]] = {
     "stages": Stages,
     "skips": Skips,
     "again": Again,
-    "out of turn": Two2,
+    "out of turn": OutOfTurn,
     "parameters": Parameters,
     "states": States,
     "collected": Collected,
