@@ -64,7 +64,9 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         stored = {name: spec[1] for name, spec in parameters.specs_of(model).items()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
         if job.write_reference:
-            torch.save(found, job.reference)
+            # What the loss does not depend on has no gradient: zero, but for anyone who has one.
+            zero = {name: torch.zeros_like(p) for name, p in model.named_parameters() if found[name] is None}
+            torch.save(found | zero, job.reference)
             return RankResult(errors=(), collectives=())
         return RankResult(errors=_errors(found, job, stored | layouts, mesh), collectives=tuple(mesh.log or ()))
     finally:
@@ -86,16 +88,16 @@ def _errors(
     found: dict[str, torch.Tensor | None], job: Job, layouts: dict[str, str], mesh: Any
 ) -> tuple[tuple[str, float], ...]:
     """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
-    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True)
+    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
     shard = sys.modules["parallel.layout"].shard
-    whole = torch.cat([g.flatten() for name, g in reference.items() if name != "loss"]).norm()
+    whole = torch.stack([g.norm() for name, g in reference.items() if name != "loss"]).norm()
     errors = []
     for name, tensor in found.items():
         expected = reference[name]
         scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
         mine = expected if name == "loss" else shard(expected, layouts[name], mesh)
-        error = float("inf") if tensor is None else (tensor - mine).norm().item() / scale
-        errors.append((name, error))
+        missing = float("inf") if expected.any() else 0.0
+        errors.append((name, missing if tensor is None else (tensor - mine).norm().item() / scale))
     return tuple(errors)
 
 
