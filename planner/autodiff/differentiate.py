@@ -48,10 +48,12 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
             fanouts=tuple(
                 _backward(sharded, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
                 if (index, f.value) in with_gradient
-                else f
+                else replace(f, again=_again(sharded, f, with_gradient))
                 for f in scope.fanouts
             ),
-            updates=tuple(_update(assignment, p, plan_edge) for p in scope.assembly.parameters),
+            updates=tuple(
+                _update(assignment, p, plan_edge) for p in scope.assembly.parameters if p.parameter.trainable
+            ),
         )
         for index, scope in enumerate(sharded.scopes)
     )
@@ -91,15 +93,20 @@ def _backward(
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
         for raw, members in groups.values()
     )
-    again = tuple(
+    again = _again(sharded, fanout, with_gradient)
+    deferred = placed is not None and placed.deferred
+    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
+
+
+def _again(sharded: ShardedGraph, fanout: Fanout, with_gradient: frozenset[Place]) -> tuple[Delivery, ...]:
+    """Return what is brought to readers a second time, since it was let go: also of a parameter without gradient."""
+    return tuple(
         replace(delivery, readers=(position,))
         for delivery in fanout.forward
         for position in delivery.readers
         if fanout.regather and delivery.redistribution.steps
-        for _ in range(_kept(sharded, readers[position], with_gradient))
-    )
-    deferred = placed is not None and placed.deferred
-    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
+        for _ in range(_kept(sharded, fanout.readers[position], with_gradient))
+    )  # fmt: skip
 
 
 def _kept(sharded: ShardedGraph, reader: Reader, with_gradient: frozenset[Place]) -> int:
@@ -109,7 +116,7 @@ def _kept(sharded: ShardedGraph, reader: Reader, with_gradient: frozenset[Place]
     reads a view reads what is viewed.
     """
     node = _node(sharded.assignment, reader)
-    if node is None:
+    if node is None or not any((reader.scope, value.name) in with_gradient for value in node.node.results):
         return 0
     definition = OPS[node.node.op]
     if definition.view:
@@ -151,11 +158,16 @@ def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]
 
 
 def _values_with_gradient(assignment: Assignment) -> frozenset[Place]:
-    """Return all parameters and values that depend on a parameter and on which the loss depends.
+    """Return all trained parameters, and values that depend on one, on which the loss depends.
 
     What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
     """
-    parameters = {(i, p.parameter.name) for i, a in enumerate(assignment.assemblies) for p in a.parameters}
+    parameters = {
+        (i, p.parameter.name)
+        for i, a in enumerate(assignment.assemblies)
+        for p in a.parameters
+        if p.parameter.trainable
+    }
     flows = tuple(_flows(assignment))
     losses = ((0, name) for name in assignment.graph.root.outputs[:1])
     wanted = _reached(losses, ((target, source) for source, target in flows))

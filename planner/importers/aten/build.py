@@ -9,6 +9,7 @@ from .fuse import fuse
 from .layers import find_layers
 from .lower import lower
 from .program import Program
+from .speaking import speaking
 from .strip import strip
 
 
@@ -25,7 +26,7 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     ModelError
         What `lower` raises.
     """
-    flat = lower(fuse(fold_constants(strip(program))))
+    flat = speaking(lower(fuse(fold_constants(strip(program)))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
     folded = find_layers(flat.block, modules)
     return ModelGraph(
