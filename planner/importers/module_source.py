@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..core.graph import ModelGraph
 from ..errors import ModelError
 from .bundled import bundled
-from .feeds import feeds_of
 from .modules import ModuleSource, read_source
 
 
@@ -39,5 +36,4 @@ def traced_module(read: ModuleSource, name: str) -> ModelGraph:
             "model.package-missing", f"{name} has to be traced, which needs the package {problem.name}.",
             "Install shardwright[torch], or open a model that comes along.", subject=name,
         ) from None  # fmt: skip
-    graph = build(trace_module(read, name), read.named(name), name)
-    return replace(graph, feeds=feeds_of(graph.root, read.feeds))
+    return build(trace_module(read, name), read.named(name), name)

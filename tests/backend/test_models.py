@@ -50,9 +50,11 @@ def test_models_that_come_along(client: Caller) -> None:
         "id": "llama-3.1-405b", "name": "llama-3.1-405b", "architecture": "LlamaForCausalLM", "layers": 126,
         "hidden": 16384, "parameters": planner.load_model("llama-3.1-405b").parameter_count,
         "longest_seq": 0, "builtin": True,
-        "symbols": ["B", "S"], "fixed": [],
+        "symbols": ["B", "S"], "fixed": [], "group": "dense", "start": large["start"],
     }  # fmt: skip
     assert large in found
+    for model in found:
+        assert client.ok(client.post("/api/v1/plans", json=model["start"]), 201)["model"]["id"] == model["id"]
 
 
 def test_an_imported_model_is_kept_and_planned(on_disk: Settings) -> None:

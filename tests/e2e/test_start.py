@@ -65,6 +65,18 @@ def test_sequences_are_proposed_no_longer_than_the_model_takes(page: Page) -> No
     expect(tokens).to_have_value("1,024")
 
 
+def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) -> None:
+    page.goto("/")
+    form = page.get_by_role("form", name="New plan")
+    form.get_by_role("combobox", name="Model").click()
+    expect(page.get_by_text("experts", exact=True)).to_be_visible()
+    page.get_by_role("option", name=re.compile("^llama-3-70b")).click()
+    expect(form.get_by_role("button", name=re.compile("Megatron over tp", re.I))).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(form.get_by_role("textbox", name="Sequence")).to_have_value("8,192")
+
+
 BAD = {
     "not json at all": "JSON",
     "[1, 2]": "config.json",

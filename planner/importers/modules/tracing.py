@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 import torch
@@ -64,4 +65,5 @@ def trace_module(source: ModuleSource, name: str, *, dtype: torch.dtype = torch.
         inputs = example_inputs(source, dtype)
     specs = source.architecture.inputs(source.arguments)
     dims = {key: tuple(n if isinstance(n, str) else "" for n in shape) for key, (shape, _) in specs.items()}
-    return trace(WithLoss(module, lambda model, *given: model(*given)), inputs, dims, name, compute=dtype)
+    program = trace(WithLoss(module, lambda model, *given: model(*given)), inputs, dims, name, compute=dtype)
+    return replace(program, feeds=source.feeds)

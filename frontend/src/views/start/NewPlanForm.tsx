@@ -130,14 +130,11 @@ export function NewPlanForm({
         <Select
           label="Model"
           searchable
-          data={models.map((entry) => ({
-            value: entry.id,
-            label: `${entry.name} · ${formatCount(entry.parameters)} parameters, ${entry.layers} layers`,
-          }))}
+          data={grouped(models)}
           value={model}
           inputWrapperOrder={["label", "input", "description", "error"]}
           description={chosen?.fixed.join(" ") || undefined}
-          onChange={(value) => value && setModel(value)}
+          onChange={(value) => value && choose(value)}
         />
         <TextInput
           label="Name"
