@@ -38,7 +38,11 @@ def layer(build: BlockBuilder, path: str, x: str, *, op: str = "relu", wide: int
     return build.node(f"{path}/add", "add", x, y)[0]
 
 
-def folded(*made: Callable[[BlockBuilder, str, str], str], outputs: Callable[[list[str]], list[str]] | None = None) -> Folded:  # fmt: skip
+Make = Callable[[BlockBuilder, str, str], str]
+"""Adds a layer of this path that reads a value, and returns what it makes."""
+
+
+def folded(*made: Make, outputs: Callable[[list[str]], list[str]] | None = None) -> Folded:
     """Return the layers of a list `body.l` that these make, folded."""
     build = BlockBuilder()
     x = build.input("x", STREAM)
@@ -93,7 +97,7 @@ def written_out_again(found: Folded) -> Block:
         ([*[relu] * 5, sine, *[relu] * 5, sine, relu], [("body.l.0-11", 2)]),
     ],
 )
-def test_kinds(made: list[Callable[[BlockBuilder, str, str], str]], expected: list[tuple[str, int]]) -> None:
+def test_kinds(made: list[Make], expected: list[tuple[str, int]]) -> None:
     found = folded(*made)
     assert names(found) == expected
     # Nothing is lost: written out, it is what it was.
