@@ -82,7 +82,8 @@ class _Work:
                 self._repeat(item, layouts_of, first_reads)
             else:
                 nodes += self._node(item, layouts_of, first_reads, layer=0)
-        inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta))) for v in block.inputs)
+        # Data is given whole or cut, not as parts of sums, even to who would read those.
+        inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta)).adjoint) for v in block.inputs)
         self.assembled[""].append(
             Assembly(
                 name="", nodes=tuple(nodes), inputs=inputs,
