@@ -217,4 +217,4 @@ def symbol_bombs() -> Iterator[tuple[str, bytes, str]]:
             sizes = graph["graph_module"]["graph"]["tensor_values"]["embedding"]["sizes"]
             sizes[0] = {"as_expr": {"expr_str": text}}
 
-        yield f"symbol-{number:02}.pt2", with_graph(decoder_archive(), change), "model.pt2-size"
+        yield f"symbol-{number:02}.pt2", with_graph(decoder_archive(), change), "model.archive-size"

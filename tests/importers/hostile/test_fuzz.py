@@ -49,7 +49,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(LOOSE, max_examples=60)
+@LOOSE
 @given(st.data())
 def test_archives_with_changed_graphs(data: st.DataObject) -> None:
     archive = data.draw(st.sampled_from((decoder_archive(), classifier_archive())))
@@ -79,7 +79,7 @@ def test_archives_with_changed_graphs(data: st.DataObject) -> None:
     _read(zipped(parts | {path: json.dumps(graph).encode()}), "model.pt2")
 
 
-@settings(LOOSE, max_examples=60)
+@LOOSE
 @given(st.data())
 def test_files_with_changed_bytes(data: st.DataObject) -> None:
     name, source = data.draw(st.sampled_from((
