@@ -45,7 +45,7 @@ from .exporters import EXPORTERS
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
 from .hardware import precision as precision_named
-from .importers import load_model, load_source
+from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
 from .plan import Plan
 from .redistribution import (
@@ -64,8 +64,8 @@ from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrunk_graph", "tensor_at", "train",
-    "view",
+    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph",
+    "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")

@@ -198,7 +198,9 @@ class GroupView:
     layers
         How many layers it stands for; 1 outside repeated blocks.
     start, total
-        For a run of layers, its first layer and the number of layers of the whole repeat; else 0.
+        For a run of layers, its first layer and the number of layers of the whole list; else 0.
+    step
+        For a run of layers that alternate with others, from one of them to the next.
     """
 
     id: str
@@ -208,6 +210,7 @@ class GroupView:
     parent: str
     layers: int
     start: int = 0
+    step: int = 1
     total: int = 0
 
 

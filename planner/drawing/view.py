@@ -12,6 +12,7 @@ from math import prod
 from ..core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
 from ..core.chunk import lengths
 from ..core.graph import Node
+from ..core.layers import Layers, list_of
 from ..core.layout import Layout
 from ..core.plan import Decisions, Precision
 from ..core.report import CollectiveRow, Report
@@ -77,6 +78,13 @@ def _original(training: TrainingGraph, assembly: Assembly, name: str) -> Node:
     return next(node for block in blocks for node in block.nodes if node.name == name)
 
 
+def _span(layers: Layers, step: int) -> str:
+    """Return the first and last of every `step`-th layer, for people."""
+    last = layers.index((layers.count - 1) // step * step)
+    span = f"{layers.first}–{last}" if last > layers.first else str(last)
+    return f"{span} by {step}" if step > 1 and last > layers.first else span
+
+
 def _id(assembly: Assembly, name: str) -> str:
     return f"{assembly.title}:{name}"
 
@@ -117,17 +125,17 @@ class _Drawer:
         parent = ""
         for count in range(1, len(tokens) + 1):
             path = ".".join(tokens[:count])
-            inside = bool(assembly.name) and path.startswith(f"{assembly.name}.")
+            inside = bool(assembly.name) and path.startswith(f"{assembly.path}.")
             group = _id(assembly, path) if inside else f":{path}"
-            label, start, total = tokens[count - 1], 0, 0
-            if path == f"{assembly.name}.*":
-                last = assembly.stop - 1
-                label = f"{assembly.start}–{last}" if last > assembly.start else str(last)
-                start, total = assembly.start, self._layers(assembly.name)
-            layers = assembly.count if inside else 1
+            label, start, step, total = tokens[count - 1], 0, 1, 0
+            if assembly.name and path in assembly.templates:
+                layers = assembly.layers
+                start, step = layers.first + assembly.templates.index(path), assembly.period
+                label = _span(layers.part(start - layers.first, layers.count), step)
+                total = self._layers(assembly.path)
             yield GroupView(
-                id=group, path=path, label=label, class_name=classes.get(path, ""), parent=parent, layers=layers,
-                start=start, total=total,
+                id=group, path=path, label=label, class_name=classes.get(path, ""), parent=parent,
+                layers=assembly.count if inside else 1, start=start, total=total, step=step,
             )  # fmt: skip
             parent = group
         if node.origin:
@@ -137,8 +145,12 @@ class _Drawer:
                 layers=assembly.count,
             )  # fmt: skip
 
-    def _layers(self, name: str) -> int:
-        return next(r.count for r in self.training.assignment.graph.root.repeats if r.name == name)
+    def _layers(self, path: str) -> int:
+        """Return how many layers a list has: one for each of its modules that stands alone, and those of its repeats."""
+        graph = self.training.assignment.graph
+        repeats = (repeat for repeat in graph.root.repeats if list_of(repeat.name)[0] == path)
+        alone = re.compile(rf"{re.escape(path)}\.\d+")
+        return sum(r.count * r.period for r in repeats) + sum(bool(alone.fullmatch(m.path)) for m in graph.modules)
 
     def nodes(self) -> Iterator[NodeView]:
         """Yield every operator."""

@@ -13,7 +13,9 @@ from .graph_json import KIND, read_graph
 from .load import load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
 from .module_source import load_module
 from .modules import KIND as MODULE
-from .shrink import shrunk
+from .shrink import fewer_layers, smaller_content
+from .shrink import way as shrink_way
+from .sizes import Sizes
 from .zoo_models import zoo_names
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "load_own",
     "load_source",
     "load_zoo",
+    "shrink_way",
     "shrunk",
     "zoo_names",
 ]
@@ -44,6 +47,34 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
         )
     }
 )
+
+
+def shrunk(
+    graph: ModelGraph, *, layers: int, kv_heads: int, group: int, head_dim: int, ffn: int, vocab: int,
+    hidden: int | None = None,
+) -> ModelGraph:  # fmt: skip
+    """Return the graph with other sizes; operators, names, biases and ties are those of `graph`.
+
+    A graph whose source has no sizes, such as a file, only gets fewer layers.
+
+    Parameters
+    ----------
+    kv_heads, group
+        Key/value heads, and query heads to each of them.
+    hidden
+        Width of the residual stream; as wide as all query heads together if it is not given.
+
+    Raises
+    ------
+    ModelError
+        When the sizes do not fit, as for a config.
+    """
+    sizes = Sizes(
+        layers=layers, kv_heads=kv_heads, group=group, head_dim=head_dim, ffn=ffn, vocab=vocab,
+        hidden=kv_heads * group * head_dim if hidden is None else hidden,
+    )  # fmt: skip
+    content = smaller_content(graph.source, sizes)
+    return fewer_layers(graph, layers) if content is None else IMPORTERS[graph.source.kind].load(content, graph.name)
 
 
 def load_source(source: ModelSource) -> ModelGraph:

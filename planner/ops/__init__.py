@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .attention import ATTEND, ATTENTION_SCORES, ATTENTIONS, HIDE_FUTURE
+from .attention import ATTENTIONS
+from .attention_parts import ATTENTION_PARTS
 from .constant import CONSTANTS
 from .convolution import CONV_TRANSPOSE, CONVOLUTION
 from .definition import Cut, Extent, Local, OpDef
@@ -54,7 +55,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
             LINEAR, MATMUL, EXPERT_LINEAR, *EXPERTS, *RECURRENT, UNKNOWN, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
             *POOLS.values(),
             EMBEDDING, EMBEDDING_BAG, DROPOUT,
-            *ATTENTIONS.values(), ATTENTION_SCORES, HIDE_FUTURE, ATTEND, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
+            *ATTENTIONS.values(), *ATTENTION_PARTS, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             RESHAPE,
             MEAN_SQUARE, RMS_NORM, RMS_SCALE, L2_NORM, L2_SCALE, *NORMS.values(), MOMENTS, NORMALIZE,
             LOG_SOFTMAX, LOG_SOFTMAX_SHIFT, ROW_MAX, SOFTMAX, SOFTMAX_SCALE, SUM_EXP,

@@ -1,4 +1,4 @@
-"""Attention with grouped heads: causal, in a sliding window, or of all keys with an additive bias.
+"""Attention with grouped heads: causal, in a window, of all keys with a bias or a mask, or with learnt sinks.
 
 Queries may be sharded: a device then has some queries and all keys and values, which are gathered (context
 parallelism). So may heads: with the sequence sharded around it, the values go to heads and back by all-to-all
@@ -6,61 +6,95 @@ parallelism). So may heads: with the sequence sharded around it, the values go t
 whole by the softmax of a sharded dim, and the weighted values are a partial sum. Ring attention would keep queries and
 keys on one axis and pass the keys around; an operator uses an axis once, so it is not among the strategies: gathering
 moves the same bytes.
+
+Torch's fused kernels know neither sinks, nor a cap on the scores, nor a dropout that ranks could repeat: with one of
+these attention is written out, as it is where keys are sharded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 
-from ..core.graph import Attribute, Node
+from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
-from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, per_element, shapes_of
-from .elementwise import ADD
-from .parts import PartsOf
+from .attention_parts import (
+    ADD_SINK,
+    ATTEND,
+    ATTENTION_SCORES,
+    HIDE_FUTURE,
+    SINK_MAX,
+    bounded,
+    scaled,
+)  # fmt: skip
+from .constant import BOUNDS
+from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, shapes_of
+from .dropout import DROPOUT
+from .elementwise import ADD, ELEMENTWISE
+from .parts import Named, PartsOf, no_line
 from .rows import ROW_MAX, SUM_EXP
-from .softmax import SOFTMAX_SCALE
+from .softmax import SOFTMAX, SOFTMAX_SCALE
 
 _BLOCKED = {
     "e": "softmax needs whole scores",
     "d": "fused attention kernels need keys and values of one width",
 }
+_FOURTH = {"full_attention": "bias", "masked_attention": "mask", "sink_attention": "sinks"}
+"""The operand after q, k and v."""
+_ELEMENTWISE = {op.name: op for op in ELEMENTWISE}
 
 
-def _infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
+def _infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
     q, _key, v = operands[:3]
+    given = [name for name in BOUNDS if name in attributes]
+    if len(given) > 1 or any(not isinstance(attributes[name], int) for name in given):
+        raise RuleError(
+            "rule.attribute", f"Attention can't have {', '.join(f'{n}={attributes[n]}' for n in given)}.",
+            "Give one of them, an integer.",
+        )  # fmt: skip
     return (TensorMeta((*q.shape[:-1], v.shape[-1]), q.dtype),)
 
 
-def _bias(shape: tuple[Size, ...], scores: tuple[Size, ...]) -> str:
-    """Return the bias's part of a line; a dim of size 1 is repeated."""
+def _on_scores(meta: TensorMeta, scores: tuple[Size, ...], kind: str) -> str:
+    """Return the part of a line of what is laid over the scores; a dim of size 1 is repeated."""
+    shape = meta.shape
     if len(shape) != 4 or any(size not in (1, whole) for size, whole in zip(shape, scores, strict=True)):
         raise RuleError(
-            "rule.attention-bias", f"A bias of {shape} does not fit scores of {scores}.",
+            "rule.attention-bias", f"A bias or mask of {shape} does not fit scores of {scores}.",
             "Give it four dims, each as large as the scores' or 1.",
+        )  # fmt: skip
+    if (meta.dtype == "bool") != (kind == "masked_attention"):
+        raise RuleError(
+            "rule.attention-bias", f"{kind} can't take {meta} beside q, k and v.",
+            "Use masked_attention for a mask of truth values, and full_attention for numbers that are added.",
         )  # fmt: skip
     names = zip(("batch", "(g r)", "seq", "key"), shape, scores, strict=True)
     return " ".join("1" if size == 1 != whole else name for name, size, whole in names)
 
 
-def _rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    q, k = operands[:2]
-    scores = (*q.shape[:-1], k.shape[2])
-    bias = "".join(f", {_bias(meta.shape, scores)}" for meta in operands[3:])
-    return ShardingRule.parse(
-        f"batch (g r) seq e, batch g key e, batch g key d{bias} -> batch (g r) seq d",
-        shapes=shapes_of(operands + results),
-        names=("q", "k", "v", "bias"),
-        terms="v",
-        sizes={"g": k.shape[1]},
-        blocked=_BLOCKED,
-        special=frozenset({"key"}),
-        even=frozenset({"g", "r"}),
-    )
+def _rule_of(
+    kind: str,
+) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+    def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
+        q, k = operands[:2]
+        scores = (*q.shape[:-1], k.shape[2])
+        more = ["(g r)" if kind == "sink_attention" else _on_scores(meta, scores, kind) for meta in operands[3:]]
+        return ShardingRule.parse(
+            f"{', '.join(['batch (g r) seq e', 'batch g key e', 'batch g key d', *more])} -> batch (g r) seq d",
+            shapes=shapes_of(operands + results),
+            names=("q", "k", "v", _FOURTH.get(kind, "")),
+            terms="v",
+            sizes={"g": k.shape[1]},
+            blocked=_BLOCKED,
+            special=frozenset({"key"}),
+            even=frozenset({"g", "r"}),
+        )
+
+    return rule
 
 
 def _full_flops(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> float:
@@ -78,116 +112,126 @@ def _causal_flops(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> fl
     return _full_flops(operands, results) * (1 - queries / (2 * keys)) if keys else 0.0
 
 
-def _scale(attributes: Mapping[str, Attribute]) -> list[str]:
-    return [f"scale={attributes['scale']!r}"] if "scale" in attributes else []
-
-
 def _torch(local: Local) -> str:
     attributes = dict(local.node.attributes)
+    if _is_unfused(local.node):
+        return no_line(local)
+    causal = local.node.op in {"attention", "window_attention"}
     arguments = [*local.arguments]
-    if local.node.op != "full_attention":
+    if causal:
         arguments += [f"first={local.start['seq']}"] if "seq" in local.start else []
-        arguments += [f"window={attributes['window']}"] if "window" in attributes else []
-    listed = ", ".join(arguments + _scale(attributes))
-    return f"ops.{'full' if local.node.op == 'full_attention' else 'causal'}_attention({listed})"
+        arguments += bounded(attributes)
+    return f"ops.{'causal' if causal else 'full'}_attention({', '.join(arguments + scaled(attributes))})"
+
+
+def _is_unfused(node: Node) -> bool:
+    return node.op == "sink_attention" or bool({"softcap", "dropout"} & dict(node.attributes).keys())
 
 
 def _parts_of(kind: str) -> Callable[[Node, ShardStrategy, Cuts], Parts]:
     def write(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
-        if not strategy.axes("key"):
+        if not strategy.axes("key") and not _is_unfused(node):
             return ()
-        parts = PartsOf(ATTENTIONS[kind], node, strategy)
-        q, k, v = (parts.operand(name) for name in ("q", "k", "v"))
-        bias = parts.operand("bias") if kind == "full_attention" else None
-        heads = strategy.axes("g") + strategy.axes("r")
-        rows = {"head": heads, "k": strategy.axes("key")}
-        square = {"head": heads, "h": strategy.axes("key")}
-        attributes = dict(node.attributes)
-        scaled = {name: value for name, value in attributes.items() if name == "scale"}
-        scores = parts.add(ATTENTION_SCORES, (q, k), attributes=scaled)
-        if bias:
-            scores = parts.add(ADD, (scores, bias), role="biased", attributes={}, axes=square)
-        if kind != "full_attention":
-            window = {name: value for name, value in attributes.items() if name == "window"}
-            scores = parts.add(HIDE_FUTURE, (scores,), attributes=window)
-        top = parts.add(ROW_MAX, (scores,), attributes={}, axes=rows)
-        total = parts.add(SUM_EXP, (scores, top), attributes={}, axes=rows)
-        weights = parts.add(SOFTMAX_SCALE, (scores, top, total), attributes={}, axes=rows)
-        parts.add(ATTEND, (weights, v), attributes={}, carrying={"v": "v"}, last=True)
-        return parts.finished()
+        return _Written(kind, PartsOf(ATTENTIONS[kind], node, strategy)).parts()
 
     return write
 
 
-def _scores_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
-    q, k = operands
-    return (TensorMeta((*q.shape[:-1], k.shape[2]), q.dtype),)
+class _Written:
+    """Writes attention out as parts."""
+
+    def __init__(self, kind: str, parts: PartsOf) -> None:
+        self.kind, self.made, self.strategy = kind, parts, parts.strategy
+        self.attributes = dict(parts.node.attributes)
+        heads, keys = self.strategy.axes("g") + self.strategy.axes("r"), self.strategy.axes("key")
+        self.heads = heads
+        self.rows = {"head": heads, "k": keys}
+        self.square = {"head": heads, "h": keys}
+
+    def parts(self) -> Parts:
+        q, k, v = (self.made.operand(name) for name in ("q", "k", "v"))
+        scale = {name: value for name, value in self.attributes.items() if name == "scale"}
+        scores = self._hidden(self._capped(self.made.add(ATTENTION_SCORES, (q, k), attributes=scale)))
+        weights = self._dropped(self._softmax(scores))
+        self.made.add(ATTEND, (weights, v), attributes={}, carrying={"v": "v"}, last=True)
+        return self.made.finished()
+
+    def _capped(self, scores: Named) -> Named:
+        """Hold the scores between −cap and cap."""
+        cap = self.attributes.get("softcap")
+        if not isinstance(cap, int | float):
+            return scores
+        scores = self._on_square("scale", scores, role="shrunk", factor=1 / cap)
+        scores = self._on_square("tanh", scores, role="capped")
+        return self._on_square("scale", scores, role="grown", factor=float(cap))
+
+    def _on_square(self, op: str, *operands: Named, role: str = "", **attributes: float) -> Named:
+        return self.made.add(_ELEMENTWISE[op], operands, role=role, attributes=attributes, axes=self.square)
+
+    def _hidden(self, scores: Named) -> Named:
+        """Add the bias, or put −∞ for keys that a query does not see."""
+        bounds = {name: value for name, value in self.attributes.items() if name in BOUNDS}
+        if self.kind == "full_attention":
+            bias = self.made.operand("bias")
+            return (
+                self.made.add(ADD, (scores, bias), role="biased", attributes={}, axes=self.square) if bias else scores
+            )
+        if self.kind == "masked_attention":
+            mask = self.made.operand("mask", "bool")
+            assert mask is not None
+            unseen = self.made.add(_ELEMENTWISE["logical_not"], (mask,), role="unseen", attributes={}, axes=self.square)
+            return self._on_square("masked_fill", scores, unseen, role="hidden", value=float("-inf"))
+        return self.made.add(HIDE_FUTURE, (scores,), attributes=bounds)
+
+    def _softmax(self, scores: Named) -> Named:
+        sinks = self.made.operand("sinks") if self.kind == "sink_attention" else None
+        if sinks is None and not self.strategy.axes("key"):
+            return self.made.add(SOFTMAX, (scores,), attributes={}, axes=self.rows)
+        top = self.made.add(ROW_MAX, (scores,), attributes={}, axes=self.rows)
+        if sinks is None:
+            total = self.made.add(SUM_EXP, (scores, top), attributes={}, axes=self.rows)
+        else:
+            # Each head has one more key, of which only the score is there.
+            top = self._on_numbers(SINK_MAX, top, sinks)
+            total = self.made.add(SUM_EXP, (scores, top), attributes={}, axes=self.rows)
+            total = self._on_numbers(ADD_SINK, total, top, sinks)
+        return self.made.add(SOFTMAX_SCALE, (scores, top, total), attributes={}, axes=self.rows)
+
+    def _on_numbers(self, op: OpDef, *operands: Named) -> Named:
+        return self.made.add(op, operands, attributes={}, axes={"head": self.heads})
+
+    def _dropped(self, weights: Named) -> Named:
+        if "dropout" not in self.attributes:
+            return weights
+        attributes = {"p": self.attributes["dropout"], "seed": self.attributes.get("seed", 0)}
+        return self.made.add(DROPOUT, (weights,), attributes=attributes, axes=self.square)
 
 
-def _scores_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    return ShardingRule.parse(
-        "batch (g r) seq e, batch g key e -> batch (g r) seq key", shapes=shapes_of(operands + results),
-        names=("q", "k"), terms="q*k", sizes={"g": operands[1].shape[1]}, even=frozenset({"g", "r"}),
-    )  # fmt: skip
+def _attention(name: str, summary: str, flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]) -> OpDef:
+    more = [_FOURTH[name] + "?" * (name == "full_attention")] if name in _FOURTH else []
+    fourth = [operand.rstrip("?") for operand in more if operand != "mask"]
 
-
-def _scores_torch(local: Local) -> str:
-    scale = local.node.attributes or (("scale", float(local.whole["e"]) ** -0.5),)
-    return f"ops.attention_scores({', '.join([*local.arguments, *_scale(dict(scale))])})"
-
-
-def _attend_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[TensorMeta, ...]:
-    weights, v = operands
-    return (TensorMeta((*weights.shape[:-1], v.shape[-1]), weights.dtype),)
-
-
-def _attend_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    return ShardingRule.parse(
-        "batch (g r) seq key, batch g key d -> batch (g r) seq d", shapes=shapes_of(operands + results),
-        names=("weights", "v"), terms="weights*v", sizes={"g": operands[1].shape[1]}, even=frozenset({"g", "r"}),
-    )  # fmt: skip
-
-
-def _hide_rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
-    # What is hidden is −∞ in every share, and so in their sum.
-    return ShardingRule.parse(
-        "batch g seq key -> batch g seq key", shapes=shapes_of(operands + results), names=("scores",), terms="scores"
-    )
-
-
-def _hide_torch(local: Local) -> str:
-    arguments = [*local.arguments]
-    for name, factor in (("first", "seq"), ("first_key", "key")):
-        arguments += [f"{name}={local.start[factor]}"] if factor in local.start else []
-    if local.node.attributes:
-        arguments.append(f"window={local.attribute('window')}")
-    return f"ops.hide_future({', '.join(arguments)})"
-
-
-def _product_flops(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> float:
-    return 2.0 * prod(results[0]) * operands[0][-1]
-
-
-def _attention(
-    name: str, summary: str, flops: Callable[[tuple[Shape, ...], tuple[Shape, ...]], float], bias: bool = False
-) -> OpDef:
     def extra(operands: tuple[Shape, ...], element_bytes: int) -> float:
         """Return the bytes of the log-sum-exp of each query, in fp32, and of the mask of a window."""
-        mask = element_bytes * operands[0][2] * operands[1][2] if name == "window_attention" else 0
+        mask = 0
+        if name == "window_attention":
+            mask = element_bytes * operands[0][2] * operands[1][2]
+        if name == "masked_attention":
+            mask = element_bytes * prod(operands[3])
         return 4.0 * prod(operands[0][:-1]) + mask
 
     return OpDef(
         name=name,
         summary=summary,
-        operands=("q", "k", "v", *(["bias?"] * bias)),
+        operands=("q", "k", "v", *more),
         infer=_infer,
-        rule=_rule,
+        rule=_rule_of(name),
         flops=flops,
         # Dao 2023, FlashAttention-2, section 4: five products in backward against two in forward.
         backward_flops=lambda operands, results: 2.5 * flops(operands, results),
-        saved=("q", "k", "v", *(["bias"] * bias), "result"),
+        saved=("q", "k", "v", *fourth, "result"),
         extra_saved=extra,
-        differentiable=("q", "k", "v", *(["bias"] * bias)),
+        differentiable=("q", "k", "v", *fourth),
         matmul=True,
         kernel="attention",
         torch=_torch,
@@ -199,48 +243,16 @@ ATTENTIONS = {
     op.name: op
     for op in (
         _attention("attention", "causal softmax(q·kᵀ/√e)·v, r query heads to a key/value group", _causal_flops),
-        _attention("window_attention", "causal attention to the last keys of a window only", _full_flops),
         _attention(
-            "full_attention", "softmax(q·kᵀ/√e + bias)·v of all keys, also of another sequence", _full_flops, bias=True
+            "window_attention", "attention to the keys of a window only: the last, those of a chunk, or those around",
+            _full_flops,
+        ),
+        _attention(
+            "full_attention", "softmax(q·kᵀ/√e + bias)·v of all keys, also of another sequence", _full_flops
+        ),
+        _attention("masked_attention", "attention to the keys that a mask of truth values shows", _full_flops),
+        _attention(
+            "sink_attention", "causal attention, also in a window, with one more learnt score a head", _full_flops
         ),
     )
-}
-ATTENTION_SCORES = OpDef(
-    name="attention_scores",
-    summary="q·kᵀ·scale, r query heads to a group of keys",
-    operands=("q", "k"),
-    infer=_scores_infer,
-    rule=_scores_rule,
-    flops=_product_flops,
-    backward_flops=lambda operands, results: 2 * _product_flops(operands, results),
-    saved=("q", "k"),
-    differentiable=("q", "k"),
-    matmul=True,
-    torch=_scores_torch,
-)
-HIDE_FUTURE = OpDef(
-    name="hide_future",
-    summary="scores with −∞ for keys after the query, or before its window",
-    operands=("scores",),
-    infer=lambda operands, _: (operands[0],),
-    rule=_hide_rule,
-    flops=per_element(1),
-    backward_flops=per_element(1),
-    # Which scores are hidden.
-    extra_saved=lambda operands, _: float(prod(operands[0][2:])),
-    differentiable=("scores",),
-    torch=_hide_torch,
-)
-ATTEND = OpDef(
-    name="attend",
-    summary="values of the keys by the weights of each query",
-    operands=("weights", "v"),
-    infer=_attend_infer,
-    rule=_attend_rule,
-    flops=_product_flops,
-    backward_flops=lambda operands, results: 2 * _product_flops(operands, results),
-    saved=("weights", "v"),
-    differentiable=("weights", "v"),
-    matmul=True,
-    torch=lambda local: f"ops.attend({', '.join(local.arguments)})",
-)
+}  # fmt: skip

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from ..core.rule import ShardingRule
 from ..core.symbol import parse
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, names_of, per_element
+from .definition import Attributes, Extent, Local, OpDef, names_of, per_element
 from .lines import attributes_of, integer, like_first, line, listed, misfit
+from .pointwise import literal
 
 Metas = tuple[TensorMeta, ...]
+BOUNDS = ("window", "chunk", "reach")
+"""Attributes of a mask that bound which keys a query sees besides those after it."""
+VALUES = 1 << 16
+"""Elements of the largest constant that is written by its values."""
 
 
 def sized(attributes: Attributes, dtype: str) -> TensorMeta:
@@ -75,9 +81,58 @@ def _triangle_torch(function: str) -> Callable[[Local], str]:
     return lambda local: f"{local.arguments[0]}.{function}({_diagonal(local)})"
 
 
+def _mask_infer(_: Metas, attributes: Attributes) -> Metas:
+    bounds = [name for name in BOUNDS if name in attributes]
+    if len(bounds) > 1 or (bounds and "diagonal" in attributes):
+        raise misfit(f"a mask can't have {', '.join(bounds)} at once, or one of them and a diagonal")
+    return (sized(attributes, "compute" if "fill" in attributes else "bool"),)
+
+
 def _mask_torch(local: Local) -> str:
-    sizes = ", ".join(str(size) for size in local.results[0])
-    return f"torch.ones({sizes}, dtype=torch.bool, device=mesh.device).tril({_diagonal(local)})"
+    attributes = attributes_of(local)
+    sizes = listed([str(size) for size in local.results[0]])
+    given = [f"{name}={integer(attributes, name)}" for name in BOUNDS if name in attributes]
+    if not given:
+        text = f"torch.ones({sizes}, dtype=torch.bool, device=mesh.device).tril({_diagonal(local)})"
+    else:
+        first = [f"{name}={local.start[f]}" for name, f in (("first", "n"), ("first_key", "m")) if f in local.start]
+        text = f"ops.window_mask({', '.join([sizes, *first, *given])}, device=mesh.device)"
+    if "fill" not in attributes:
+        return text
+    dtype = _torch_dtype(local.node.results[0].meta)
+    return (
+        f"torch.zeros({sizes}, dtype={dtype}, device=mesh.device).masked_fill(~{text}, {literal(attributes['fill'])})"
+    )
+
+
+def _values_infer(_: Metas, attributes: Attributes) -> Metas:
+    meta, values = sized(attributes, "int64"), attributes.get("values")
+    sizes = [size for size in meta.shape if isinstance(size, int)]
+    count = len(values) if isinstance(values, tuple) else 0
+    if len(sizes) < len(meta.shape) or prod(sizes) != count or count > VALUES:
+        raise misfit(f"{count} values do not make a constant {meta}, or are more than {VALUES}")
+    return (meta,)
+
+
+def _values_torch(local: Local) -> str:
+    attributes = attributes_of(local)
+    meta = local.node.results[0].meta
+    values = attributes["values"]
+    assert isinstance(values, tuple)
+    written = [literal(bool(v) if meta.dtype == "bool" else v) for v in values]
+    text = f"torch.tensor({listed(written)}, dtype={_torch_dtype(meta)}, device=mesh.device)"
+    if len(meta.shape) != 1:
+        text += f".view({listed([str(size) for size in meta.shape])})"
+    for dim, (factors, size) in enumerate(zip(local.node.rule.results[0], local.results[0], strict=True)):
+        if factors and factors[0] in local.start:
+            text += f".narrow({dim}, {_within(local, factors[0], size)}, {size})"
+    return text
+
+
+def _within(local: Local, factor: str, size: Extent) -> str:
+    """Return where this rank's part begins; an empty one may lie behind the end, which no tensor has."""
+    whole, start = local.whole[factor], local.start[factor]
+    return start if isinstance(size, int) else f"min({start}, {whole})"
 
 
 ARANGE = OpDef(
@@ -102,13 +157,24 @@ FULL = OpDef(
 )
 CAUSAL_MASK = OpDef(
     name="causal_mask",
-    summary="true where the key of a column is not after the query of a row",
+    summary="true, or 0 and elsewhere a value, where the query of a row sees the key of a column",
     operands=(),
-    infer=lambda _, attributes: (sized(attributes, "bool"),),
+    infer=_mask_infer,
     rule=_triangle_rule,
     flops=per_element(0),
     backward_flops=per_element(0),
     torch=_mask_torch,
+)
+
+CONSTANT = OpDef(
+    name="constant",
+    summary="a few values",
+    operands=(),
+    infer=_values_infer,
+    rule=_new_rule,
+    flops=per_element(0),
+    backward_flops=per_element(0),
+    torch=_values_torch,
 )
 
 
@@ -121,4 +187,4 @@ def _triangle(name: str, summary: str) -> OpDef:
 
 TRIL = _triangle("tril", "the lower triangle of matrices, zeros above a diagonal")
 TRIU = _triangle("triu", "the upper triangle of matrices, zeros below a diagonal")
-CONSTANTS = (ARANGE, FULL, CAUSAL_MASK, TRIL, TRIU)
+CONSTANTS = (ARANGE, FULL, CAUSAL_MASK, CONSTANT, TRIL, TRIU)

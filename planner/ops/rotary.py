@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from ..core.rule import ShardingRule
-from ..core.symbol import symbol
+from ..core.symbol import Size, symbol
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
+from .lines import integer, misfit
 from .pointwise import literal
+
+_FORMS = ("halves", "neighbours", "once")
+"""How columns stand for frequencies: all twice, one after the other or each beside itself, or once."""
 
 
 def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
-    width = attributes["head_dim"]
-    assert isinstance(width, int)
-    table = TensorMeta((symbol("S"), width), "float32")
+    width, form = integer(attributes, "head_dim"), attributes.get("form", "halves")
+    if form not in _FORMS or width < 2 or width % 2:
+        raise misfit(f"a rotary table of form {form!r} for a width of {width}; forms are {', '.join(_FORMS)}")
+    given = attributes.get("frequencies")
+    if ("theta" in attributes) == (given is not None) or (isinstance(given, tuple) and len(given) != width // 2):
+        raise misfit(f"a rotary table of width {width} needs theta, or {width // 2} frequencies")
+    table = TensorMeta((symbol("S"), width // 2 if form == "once" else width), "float32")
     return (table, table)
 
 
@@ -32,9 +40,14 @@ def _table_torch(local: Local) -> str:
             f", scaling=({local.attribute('rope_factor')!r}, {local.attribute('rope_low_frequency')!r}, "
             f"{local.attribute('rope_high_frequency')!r}, {local.attribute('rope_original_length')!r})"
         )
-    size, width, theta = local.sizes["seq"], local.attribute("head_dim"), local.attribute("theta")
+    attributes = dict(local.node.attributes)
+    given = "".join(f", {name}={literal(attributes[name])}" for name in ("form", "scale") if name in attributes)
+    made_of = attributes.get("theta", attributes.get("frequencies"))
     first = local.start.get("seq", "0")
-    return f"ops.rotary_table({size}, {width}, {theta!r}, first={first}{scaling}, device=mesh.device)"
+    return (
+        f"ops.rotary_table({local.sizes['seq']}, {local.attribute('head_dim')}, {made_of!r}, first={first}"
+        f"{scaling}{given}, device=mesh.device)"
+    )
 
 
 PAIRS = ("halves", "neighbours", "regrouped")
@@ -55,7 +68,8 @@ def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> t
 def _rotary_rule(
     operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
 ) -> ShardingRule:
-    whole, sizes = operands[1].shape[-1] == operands[0].shape[-1], {}
+    whole = operands[1].shape[-1] == operands[0].shape[-1]
+    sizes: dict[str, Size] = {}
     if whole and attributes.get("pairs") == "neighbours":
         x = angle = "(p q)"
         blocked, sizes = {"q": "a pair is turned together"}, {"q": 2}

@@ -7,74 +7,111 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 
-from ..compose import shrunk_graph, train
+from ..compose import evaluate as evaluate_plan
+from ..compose import shrink_way, shrunk_graph, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
 from ..core.symbol import evaluate
-from ..errors import ModelError, PlannerError, ProofError
+from ..core.units import format_bytes
+from ..errors import PlannerError, ProofError
 from ..hardware import cluster_name
 from ..plan import Plan
+from .reference import unsharded
 
 LARGEST_WORLD = 8
+LARGEST_BYTES = 8 << 30
+"""Memory that all ranks and the unsharded run may need together."""
+TRACED = 4
+"""How many sizes of a model that has to be traced are tried; each takes seconds."""
 
 
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
     """Return the plan on at most `largest_world` ranks with the smallest sizes on which its decisions are legal.
 
     Sizes at which every value is moved by the same collectives as in the plan, and the same is cut into unequal parts,
-    are preferred to smaller ones.
+    are preferred to smaller ones. A graph that came from a file keeps its sizes and gets fewer layers.
 
     Raises
     ------
     ProofError
         `proof.mesh-too-large` when axes of their smallest sizes still need more ranks; `proof.sizes` when no
-        small sizes are legal.
+        small sizes are legal; `proof.too-large` when the sizes that are left need more memory than `LARGEST_BYTES`.
     """
     large = train(plan)
     problem: PlannerError | None = None
     found: list[tuple[int, Plan]] = []
     for small in _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world)):
+        if isinstance(small, PlannerError):
+            problem = small
+            continue
         try:
             training = train(small)
         except PlannerError as refused:
             problem = refused
             continue
         unlike = _cut_unlike(large, training)
-        if not unlike and not _differing(large, training):
-            return small
         found.append((len(unlike), small))
-    if found:
-        return min(found, key=lambda pair: pair[0])[1]
-    raise ProofError(
-        "proof.sizes", f"No small sizes fit this plan's decisions on {largest_world} ranks; the last: {problem}",
-        "Prove a plan with fewer axes, or report this.",
-    )  # fmt: skip
+        if not unlike and not _differing(large, training):
+            must_fit(small)
+            return small
+    if not found:
+        raise ProofError(
+            "proof.sizes", f"No small sizes fit this plan's decisions on {largest_world} ranks; the last: {problem}",
+            "Prove a plan with fewer axes, or report this.",
+        )  # fmt: skip
+    best = min(found, key=lambda pair: pair[0])[1]
+    must_fit(best)
+    return best
 
 
-def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator[Plan]:
-    """Yield small plans: first what cuts like the plan, then what has heads that the ranks divide, small ones first."""
+def must_fit(plan: Plan) -> None:
+    """Refuse a plan whose ranks and unsharded run would need too much memory here."""
+    ranks = plan.decisions.mesh.device_count
+    needed = ranks * _bytes(plan) + _bytes(unsharded(plan))
+    if needed > LARGEST_BYTES:
+        raise ProofError(
+            "proof.too-large",
+            f"At the sizes at which {plan.graph.name} can be run here, {ranks} ranks and the unsharded model need "
+            f"{format_bytes(needed)}; a proof takes at most {format_bytes(LARGEST_BYTES)}.",
+            "Load the model from its config, of which a smaller one can be made, or allow fewer ranks with --ranks.",
+        )
+
+
+def _bytes(plan: Plan) -> float:
+    """Return what a rank holds, without what a device reserves for its libraries."""
+    return sum(part.value for part in evaluate_plan(plan).memory.children if part.name != "reserved")
+
+
+def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator[Plan | PlannerError]:
+    """Yield small plans: first what cuts like the plan, then what has heads that the ranks divide, small ones first.
+
+    Or the reason why there is none of some sizes.
+    """
     ranks, microbatches = mesh.device_count, plan_microbatches(plan)
+    symbols = plan.graph.symbols
+    way = shrink_way(plan.graph.source)
     for more in _remainders(plan, large, ranks):
         decisions = replace(
             plan.decisions,
             mesh=mesh,
             cluster=cluster_name(ranks, plan.cluster.device.name),
-            global_batch=(max(2, ranks) + more["batch"]) * microbatches,
+            global_batch=(max(2, ranks) + more.get("batch", 0)) * microbatches if "B" in symbols else 1,
             microbatches=microbatches,
-            seq=2 * max(2, ranks) + more["seq"],
+            seq=2 * max(2, ranks) + more.get("seq", 0) if "S" in symbols else 0,
             precision="float64",
         )
-        for kv_heads, group, head_dim in _sizes(plan, ranks):
+        for kv_heads, group, head_dim in _sizes(plan, ranks, way):
             try:
                 graph = shrunk_graph(
                     plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
-                    hidden=kv_heads * group * head_dim + more["hidden"], ffn=4 * ranks + more["ffn"],
-                    vocab=8 * ranks + more["vocab"],
+                    hidden=kv_heads * group * head_dim + more.get("hidden", 0), ffn=4 * ranks + more.get("ffn", 0),
+                    vocab=8 * ranks + more.get("vocab", 0),
                 )  # fmt: skip
-            except ModelError:
+                seq = min(decisions.seq, graph.longest_seq or decisions.seq)
+                yield Plan(graph=graph, decisions=replace(decisions, seq=seq))
+            except PlannerError as refused:
                 # The heads of some families make up the whole width.
-                continue
-            yield Plan(graph=graph, decisions=decisions)
+                yield refused
 
 
 def _remainders(plan: Plan, large: TrainingGraph, ranks: int) -> Iterator[dict[str, int]]:
@@ -136,7 +173,7 @@ def _cut_unlike(large: TrainingGraph, small: TrainingGraph) -> list[str]:
 
 
 def _named_sizes(plan: Plan) -> dict[str, int]:
-    """Return the sizes of a plan that `shrink` chooses freely."""
+    """Return the sizes of a plan that `shrink` chooses freely, of those that its model has."""
     blocks = [plan.graph.root, *(repeat.block for repeat in plan.graph.root.repeats)]
     sizes = {
         (node.op, factor): size
@@ -146,11 +183,13 @@ def _named_sizes(plan: Plan) -> dict[str, int]:
         if isinstance(size, int)
     }
     decisions = plan.decisions
-    wide = sizes.get(("swiglu", "h")) or sizes["gelu", "h"]
-    return {
+    named = {
         "batch": decisions.global_batch // decisions.microbatches, "seq": decisions.seq,
-        "hidden": sizes["embedding", "h"], "ffn": wide, "vocab": sizes["embedding", "vocab"],
+        "hidden": sizes.get(("embedding", "h")),
+        "ffn": next((s for op in ("swiglu", "geglu", "gelu", "relu", "silu") if (s := sizes.get((op, "h")))), None),
+        "vocab": sizes.get(("embedding", "vocab")),
     }  # fmt: skip
+    return {name: size for name, size in named.items() if size}
 
 
 def plan_microbatches(plan: Plan) -> int:
@@ -192,8 +231,13 @@ def _least_prime(number: int) -> int:
     return next(p for p in range(2, number + 1) if number % p == 0)
 
 
-def _sizes(plan: Plan, ranks: int) -> list[tuple[int, int, int]]:
-    """Return candidate (key/value heads, heads to each, head dim): first what the ranks divide, small ones first."""
+def _sizes(plan: Plan, ranks: int, way: str) -> list[tuple[int, int, int]]:
+    """Return candidate (key/value heads, heads to each, head dim): first what the ranks divide, small ones first.
+
+    Of a model that has to be traced, a few: those that every axis is likely to divide come first.
+    """
+    if way == "layers":
+        return [(1, 1, 1)]
     grouped = any(
         evaluate(size, frozenset()) > 1
         for repeat in plan.graph.root.repeats
@@ -204,7 +248,10 @@ def _sizes(plan: Plan, ranks: int) -> list[tuple[int, int, int]]:
     )
     odd = ranks // (ranks & -ranks)
     heads = sorted({1, 2, 4, 8, 16} | {odd, 2 * odd})
-    choices = product(heads, (2, 4, 8) if grouped else (1,), sorted({4, 8, 4 * odd}))
+    choices = list(product(heads, (2, 4, 8) if grouped else (1,), sorted({4, 8, 4 * odd})))
+    if way == "traced":
+        likely = sorted(choices, key=lambda c: (c[0] % ranks > 0, c[2] < 8, c[0] * c[1] * c[2], c))
+        return [*likely[:2], *(c for c in likely[2:] if c[0] in {2, 4} and c[2] == 8)][:TRACED]
     return sorted(choices, key=lambda c: (c[0] * c[1] * c[2] % ranks > 0, c[0] * c[1] * c[2], c))
 
 

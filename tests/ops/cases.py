@@ -88,6 +88,10 @@ CASES: dict[str, Node] = {
     "rotary-part": node("rotary", _heads(4), PART, PART),
     "rotary-regrouped": node("rotary", _heads(4), TABLE, TABLE, pairs="regrouped"),
     "rotary_table": node("rotary_table", head_dim=WIDTH, theta=1e4),
+    "rotary_table-once": node("rotary_table", head_dim=2 * WIDTH, theta=1e4, form="once"),
+    "rotary_table-neighbours": node(
+        "rotary_table", head_dim=WIDTH, frequencies=(1.0, 0.25), form="neighbours", scale=1.25
+    ),
     "row_max": node("row_max", LOGITS),
     "split_heads": node("split_heads", meta(BATCH, SEQ, 4 * WIDTH), groups=2, per_group=2),
     "split_heads-ungrouped": node("split_heads", meta(BATCH, SEQ, 4 * WIDTH), groups=4, per_group=1),
@@ -115,6 +119,9 @@ def operands_of(one: Node, dtype: torch.dtype = torch.float64, seed: int = 0) ->
             continue
         if name in {"condition", "mask", "other_mask"}:
             made.append(torch.from_numpy(rng.random(shape) < 0.5))
+            if one.op == "masked_attention":
+                # A query that sees no key has no softmax.
+                made[-1][..., 0] = True
             continue
         if name in {"index", "indices"}:
             made.append(_indices(one, factors, shape, rng))

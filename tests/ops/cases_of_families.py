@@ -161,8 +161,21 @@ def _pools(node: Make, meta: Meta) -> dict[str, Node]:
 
 def _attentions(node: Make, meta: Meta) -> dict[str, Node]:
     heads, groups, wide = meta(2, 4, 4, 4), meta(2, 2, 4, 4), meta(2, 4, 4, 6)
-    others, scores = meta(2, 2, 6, 4), meta(2, 4, 4, 6)
+    others, scores, sinks = meta(2, 2, 6, 4), meta(2, 4, 4, 6), meta(4)
+    numbers = meta(2, 4, 4, dtype="float32")
+    shown, some = meta(2, 4, 4, 4, dtype="bool"), meta(2, 1, 1, 6, dtype="bool")
     return {
+        "attention-softcap": node("attention", heads, groups, groups, softcap=1.5, scale=0.25),
+        "attention-dropout": node("attention", heads, heads, wide, dropout=0.25, seed=7),
+        "full_attention-softcap": node("full_attention", heads, groups, groups, meta(1, 4, 4, 4), softcap=1.5),
+        "masked_attention": node("masked_attention", heads, groups, groups, shown),
+        "masked_attention-keys": node("masked_attention", heads, others, others, some, scale=0.5),
+        "sink_attention": node("sink_attention", heads, groups, groups, sinks),
+        "sink_attention-window": node("sink_attention", heads, heads, heads, sinks, window=2, scale=0.75, dropout=0.5),
+        "window_attention-chunk": node("window_attention", heads, groups, groups, chunk=2),
+        "window_attention-reach": node("window_attention", heads, heads, heads, reach=1),
+        "hide_future-chunk": node("hide_future", meta(2, 2, 4, 4), chunk=2),
+        "hide_future-reach": node("hide_future", meta(2, 2, 4, 4), reach=1),
         "attention-wide": node("attention", heads, heads, wide, scale=0.25),
         "window_attention": node("window_attention", heads, groups, groups, window=2),
         "full_attention": node("full_attention", heads, groups, groups),
@@ -173,6 +186,8 @@ def _attentions(node: Make, meta: Meta) -> dict[str, Node]:
         "attention_scores-scale": node("attention_scores", heads, heads, scale=0.25),
         "hide_future": node("hide_future", meta(2, 2, 4, 4)),
         "hide_future-window": node("hide_future", meta(2, 2, 4, 4), window=2),
+        "sink_max": node("sink_max", numbers, sinks),
+        "add_sink": node("add_sink", numbers, numbers, sinks),
         "attend": node("attend", scores, others),
     }
 

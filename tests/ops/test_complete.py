@@ -24,6 +24,7 @@ REFUSED: dict[str, tuple[set[Row], str]] = {
             ("full_attention", 0),
             ("full_attention-bias", 1),
             ("full_attention-mask", 1),
+            ("masked_attention", 1),
             ("window_attention", 0),
         )
     },

@@ -127,6 +127,7 @@ ATEN: dict[str, tuple[Any, dtensor.Build]] = {
 WITHOUT: dict[str, str] = {
     "arange": "it reads no tensor",
     "causal_mask": "it reads no tensor",
+    "constant": "it reads no tensor",
     "embedding_bag": "written by its parts",
     "full": "it reads no tensor",
     "one_hot": "no row is registered for it",
@@ -138,7 +139,11 @@ WITHOUT: dict[str, str] = {
     "merge_arg": "a part of argmax",
     "merge_topk": "a part of topk",
     "prefix_sum": "a part of cumsum",
+    "add_sink": "a part of attention",
+    "sink_max": "a part of attention",
     "attend": "a part of attention",
+    "masked_attention": "that of full attention, whose numbers a mask of truth values becomes",
+    "sink_attention": "torch has no kernel for it",
     "attention_scores": "a part of attention",
     **dict.fromkeys(
         ("bce_with_logits", "huber_loss", "kl_div", "l1_loss", "mse_loss", "smooth_l1_loss"),

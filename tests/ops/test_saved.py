@@ -8,9 +8,9 @@ pytest.importorskip("torch")
 import torch
 
 from planner.ops import OPS
-from planner.ops.parts import no_line
 
-from .cases import BATCH, CASES, MESH, evaluate_on, expression, operands_of, sizes
+from .cases import BATCH, CASES, MESH, REPLICATED, evaluate_on, expression, operands_of, sizes
+from .ranks import parts_of
 from .test_flops import shapes_of
 
 COMPUTE = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -78,7 +78,9 @@ OWN_INDICES = {"block_topk", "merge_topk"}
 """They keep other indices than their results, of the same size."""
 SMALL = {"prefix_sum", "route", "token_loss-smooth"}
 """They keep a matrix of as many rows as there are shards, a few numbers or a mask a token, which are left out."""
-DIFFERENTIABLE = [n for n, one in CASES.items() if OPS[one.op].differentiable and OPS[one.op].torch is not no_line]
+DIFFERENTIABLE = [
+    n for n, one in CASES.items() if OPS[one.op].differentiable and parts_of(one, REPLICATED, MESH)[0][0] is one
+]
 STATISTICS = {"layer_norm", "batch_norm"}
 """On a GPU their statistics are in fp32 always; on a CPU they have the type of x."""
 GROUPS = {

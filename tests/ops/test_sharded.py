@@ -4,6 +4,9 @@ Sound: under every legal strategy, the ranks' results are the result that the st
 rule refuses is really wrong, or its reason is another than correctness.
 """
 
+from typing import Any
+from zlib import crc32
+
 import numpy as np
 import pytest
 
@@ -13,15 +16,16 @@ import torch.nn.functional as F
 
 from planner.core.graph import Node
 from planner.core.strategy import ShardStrategy
+from planner.exporters.runtime import operators
 from planner.ops import OPS
 
 from .cases import CASES, MESH, codes, evaluate_on, expression, operands_of, run_sharded, strategies, whole
-from .ranks import forward
+from .ranks import forward, parts_of
 
 NOT_WRONG = {
     **{
         (op, "d"): "fused attention kernels need keys and values of one width"
-        for op in ("attention", "full_attention", "window_attention")
+        for op in ("attention", "full_attention", "masked_attention", "sink_attention", "window_attention")
     },
     ("rotary", "q"): "a pair is turned together",
     ("split", "m0"): "the results have different sizes, and must lie over the same axes",
@@ -43,7 +47,31 @@ def reference(one: Node, operands: list) -> tuple:  # type: ignore[type-arg]
         return (F.cross_entropy(rows, labels, ignore_index=-100, label_smoothing=smoothing),)
     if one.op == "embedding_bag":
         return (F.embedding_bag(*operands, mode=dict(one.attributes).get("mode", "sum")),)
+    if OPS[one.op].kernel == "attention" and parts_of(one, ShardStrategy(), MESH) != ((one, ShardStrategy()),):
+        return (attention_written_out(one, *operands),)
     return evaluate_on(expression(one), operands, MESH, 0)
+
+
+def attention_written_out(one: Node, q: Any, k: Any, v: Any, fourth: Any = None) -> Any:
+    """Return attention with what fused kernels do not know, by its definition."""
+    attributes = dict(one.attributes)
+    heads = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(heads, 1).mT * attributes.get("scale", q.shape[-1] ** -0.5)
+    if "softcap" in attributes:
+        scores = torch.tanh(scores / attributes["softcap"]) * attributes["softcap"]
+    if one.op == "full_attention":
+        scores = scores + fourth
+    else:
+        back = torch.arange(scores.shape[-2])[:, None] - torch.arange(scores.shape[-1])
+        scores = scores.masked_fill((back < 0) | (back >= attributes.get("window", scores.shape[-1])), -torch.inf)
+    if one.op == "sink_attention":
+        scores = torch.cat((scores, fourth[None, :, None, None].expand(*scores.shape[:3], 1)), -1)
+    weights = scores.softmax(-1)[..., : k.shape[2]]
+    if "dropout" in attributes:
+        key = (attributes.get("seed", 0), crc32(f"{one.name}~dropout".encode()), 0, 3)
+        shape = tuple(weights.shape)
+        weights = operators.dropout(weights, p=attributes["dropout"], key=key, origin=(0, 0, 0, 0), shape=shape)
+    return weights @ v.repeat_interleave(heads, 1)
 
 
 def legal(one: Node) -> list[ShardStrategy]:

@@ -1091,7 +1091,9 @@ export interface components {
          *     layers
          *         How many layers it stands for; 1 outside repeated blocks.
          *     start, total
-         *         For a run of layers, its first layer and the number of layers of the whole repeat; else 0.
+         *         For a run of layers, its first layer and the number of layers of the whole list; else 0.
+         *     step
+         *         For a run of layers that alternate with others, from one of them to the next.
          */
         GroupView: {
             /** Class Name */
@@ -1111,6 +1113,11 @@ export interface components {
              * @default 0
              */
             start: number;
+            /**
+             * Step
+             * @default 1
+             */
+            step: number;
             /**
              * Total
              * @default 0

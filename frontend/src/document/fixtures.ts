@@ -77,6 +77,7 @@ export function view(): PlanView {
         layers: 1,
         start: 0,
         total: 0,
+        step: 1,
       },
       {
         id: "run:layers.*",
@@ -87,6 +88,7 @@ export function view(): PlanView {
         layers: 4,
         start: 0,
         total: 4,
+        step: 1,
       },
     ],
     nodes: [a, b, node("head", "", { id: ":head", layers: 1 })],

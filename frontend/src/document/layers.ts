@@ -1,13 +1,18 @@
-// Which layers an edit is for. A target names the layer by `*`, a number or a range.
+// Which layers an edit is for. A target names the layer by `*`, a number, a range `3-60` or every second `0-22+2`.
 import type { GroupView, NodeView, PlanView } from "../api/types";
 
 export interface Layers {
   /** First and last layer of the run that the operator stands for. */
   first: number;
   last: number;
-  /** Number of layers of the whole repeat. */
-  total: number;
+  /** From one of its layers to the next. */
+  step: number;
+  /** First and last layer that the operator's name stands for. */
+  least: number;
+  most: number;
 }
+
+const RANGE = /^(\d+)-(\d+)(?:\+(\d+))?$/;
 
 /** The layers of an operator inside a repeat; null outside. */
 export function layersOf(view: PlanView, node: NodeView): Layers | null {
@@ -15,7 +20,19 @@ export function layersOf(view: PlanView, node: NodeView): Layers | null {
   let group: GroupView | undefined = groups.get(node.group);
   while (group && group.total === 0) group = groups.get(group.parent);
   if (!group) return null;
-  return { first: group.start, last: group.start + group.layers - 1, total: group.total };
+  const token = group.path.split(".").at(-1)?.match(RANGE);
+  return {
+    first: group.start,
+    last: lastOf(group),
+    step: group.step,
+    least: token ? Number(token[1]) : 0,
+    most: token ? Number(token[2]) : group.total - 1,
+  };
+}
+
+/** The last layer of a run. */
+export function lastOf(group: { start: number; layers: number; step: number }): number {
+  return group.start + (group.layers - 1) * group.step;
 }
 
 export type Reach = { kind: "all" } | { kind: "range"; first: number; last: number };
@@ -26,7 +43,12 @@ export function targetFor(target: string, reach: Reach): string {
   const { first, last } = reach;
   return target
     .split(".")
-    .map((token) => (token === "*" ? (first === last ? `${first}` : `${first}-${last}`) : token))
+    .map((token) => {
+      const range = token.match(RANGE);
+      if (token !== "*" && !range) return token;
+      if (first === last) return `${first}`;
+      return range?.[3] ? `${first}-${last}+${range[3]}` : `${first}-${last}`;
+    })
     .join(".");
 }
 
@@ -42,7 +64,9 @@ export function reselect(
   const same = after.nodes.filter((node) => node.name === old?.name);
   const holds = (node: NodeView) => {
     const layers = layersOf(after, node);
-    return layers !== null && layer !== null && layers.first <= layer && layer <= layers.last;
+    if (layers === null || layer === null) return false;
+    const { first, last, step } = layers;
+    return first <= layer && layer <= last && (layer - first) % step === 0;
   };
   const found =
     (layer === null ? undefined : same.find(holds)) ??

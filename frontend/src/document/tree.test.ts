@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { GroupView } from "../api/types";
 import { factor, node, view } from "./fixtures";
 import { layersOf, reselect, targetFor } from "./layers";
 import {
@@ -125,7 +126,13 @@ describe("keys in the tree", () => {
 describe("layers", () => {
   it("come from the run around an operator", () => {
     const plan = view();
-    expect(layersOf(plan, node("a", "run:layers.*"))).toEqual({ first: 0, last: 3, total: 4 });
+    expect(layersOf(plan, node("a", "run:layers.*"))).toEqual({
+      first: 0,
+      last: 3,
+      step: 1,
+      least: 0,
+      most: 3,
+    });
     expect(layersOf(plan, node("head", ""))).toBeNull();
   });
 
@@ -135,10 +142,35 @@ describe("layers", () => {
     expect(targetFor("layers.*.a", { kind: "range", first: 1, last: 3 })).toBe("layers.1-3.a");
   });
 
+  it("are the true ones of a list with others before them, or between", () => {
+    const [list] = view().groups;
+    const run = { ...list, id: "r", start: 5, layers: 10, step: 2, total: 24 } as GroupView;
+    const plan = { ...view(), groups: [{ ...run, path: "layers.1-23+2" }] };
+    expect(layersOf(plan, node("a", "r"))).toEqual({
+      first: 5,
+      last: 23,
+      step: 2,
+      least: 1,
+      most: 23,
+    });
+    const some = (last: number) => ({ kind: "range", first: 3, last }) as const;
+    expect(targetFor("layers.3-60.a", some(7))).toBe("layers.3-7.a");
+    expect(targetFor("layers.1-23+2.a", some(7))).toBe("layers.3-7+2.a");
+    expect(targetFor("layers.1-23+2.a", some(3))).toBe("layers.3.a");
+    expect(targetFor("layers.1-23+2.a", { kind: "all" })).toBe("layers.1-23+2.a");
+  });
+
   it("lead the selection to the run that holds the edited layer", () => {
     const before = view();
     const runs = [0, 2].map((start) => ({
-      ...(before.groups[1] ?? { path: "", label: "", class_name: "", parent: "", total: 4 }),
+      ...(before.groups[1] ?? {
+        path: "",
+        label: "",
+        class_name: "",
+        parent: "",
+        total: 4,
+        step: 1,
+      }),
       id: `run${start}:layers.*`,
       start,
       layers: 2,

@@ -36,7 +36,7 @@ export function GroupInspector({ group }: { group: GroupView }) {
               <dt>layers</dt>
               <dd>
                 {group.total > 0
-                  ? `${group.start}–${group.start + group.layers - 1} of ${group.total}, drawn as one`
+                  ? `${group.label} of ${group.total}, drawn as one`
                   : formatInteger(group.layers)}
               </dd>
             </>

@@ -14,21 +14,24 @@ export function ReachPicker({
   reach: Reach;
   onReach(reach: Reach): void;
 }) {
-  const { first, last, total } = layers;
+  const { first, last, step, least, most } = layers;
   const isRun =
     reach.kind === "range" && reach.first === first && reach.last === last && last > first;
   const mode: Mode =
     reach.kind === "all" ? "all" : isRun ? "run" : reach.first === reach.last ? "one" : "range";
-  const whole = first === 0 && last === total - 1;
+  const whole = first === least && last === most;
 
   function choose(next: string) {
     if (next === "all") onReach({ kind: "all" });
     else if (next === "run") onReach({ kind: "range", first, last });
     else if (next === "one") onReach({ kind: "range", first, last: first });
-    else onReach({ kind: "range", first, last: Math.max(first, last - 1) });
+    else onReach({ kind: "range", first, last: Math.max(first, last - step) });
   }
-  const clamp = (value: number | string) =>
-    Math.max(0, Math.min(total - 1, typeof value === "number" ? Math.trunc(value) : 0));
+  const clamp = (value: number | string) => {
+    const wanted = typeof value === "number" ? Math.trunc(value) : least;
+    const inside = Math.max(least, Math.min(most, wanted));
+    return inside - ((inside - least) % step);
+  };
 
   return (
     <div className={classes["reach"]}>
@@ -38,7 +41,7 @@ export function ReachPicker({
         value={mode}
         onChange={choose}
         data={[
-          { value: "all", label: `All ${total}` },
+          { value: "all", label: `All ${(most - least) / step + 1}` },
           ...(whole || first === last ? [] : [{ value: "run", label: `${first}–${last}` }]),
           { value: "one", label: "One layer" },
           { value: "range", label: "Range" },
@@ -47,8 +50,9 @@ export function ReachPicker({
       {reach.kind === "range" && mode === "one" && (
         <NumberInput
           aria-label="Layer"
-          min={0}
-          max={total - 1}
+          min={least}
+          step={step}
+          max={most}
           allowDecimal={false}
           value={reach.first}
           onChange={(value) => onReach({ kind: "range", first: clamp(value), last: clamp(value) })}
@@ -58,7 +62,8 @@ export function ReachPicker({
         <div className={classes["reachRange"]}>
           <NumberInput
             aria-label="First layer"
-            min={0}
+            min={least}
+            step={step}
             max={reach.last}
             allowDecimal={false}
             value={reach.first}
@@ -68,7 +73,8 @@ export function ReachPicker({
           <NumberInput
             aria-label="Last layer"
             min={reach.first}
-            max={total - 1}
+            step={step}
+            max={most}
             allowDecimal={false}
             value={reach.last}
             onChange={(value) => onReach({ ...reach, last: Math.max(clamp(value), reach.first) })}

@@ -6,15 +6,18 @@ import ast
 from collections.abc import Iterable
 from importlib.resources import files
 
-from ...core.assignment import Assembly, TrainingGraph
+from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
 from ...core.plan import Decisions, Precision
 from .classes import fold
-from .program import programs
+from .distinct import Classes
+from .program import containers, programs
 from .script import step_text, write_script
 from .write import Writer
 
 _RUNTIME = "planner.exporters.runtime"
+_NAMED = ("exchange", "parameters", "reshard", "steps", "uneven")
+"""Modules of which a model imports single names."""
 
 
 def export_bundle(
@@ -42,24 +45,28 @@ def export_bundle(
 def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
     """Return `model.py` and the name of the whole model's class."""
     assignment = training.assignment
-    bodies = [fold(program) for program in programs(training)]
-    names = [_class_names(training, index) for index in range(len(bodies))]
-    runs: dict[str, tuple[tuple[Assembly, str], ...]] = {}
-    for index, assembly in enumerate(assignment.assemblies[1:], start=1):
-        runs[assembly.name] = (*runs.get(assembly.name, ()), (assembly, names[index][f"{assembly.name}.*"]))
+    lists = containers(assignment.graph)
+    own = [p.parameter.name for p in assignment.assemblies[0].parameters]
+    tops = {
+        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
+        for index, program in enumerate(programs(training))
+    }
     dtypes = {"compute": precision.compute, "gradient": precision.gradient}
-    classes: list[str] = []
-    for index in (*range(1, len(bodies)), 0):
-        writer = Writer(training=training, scope=index, class_names=names[index], runs=runs, dtypes=dtypes)
-        classes += [writer.write(body) for body in bodies[index].bodies()]
-    text = "\n\n".join(classes)
+    reserved = frozenset({"F", "Mesh", "nn", "ops", "torch"}.union(*map(_public, _NAMED)))
+    written = Classes(reserved=reserved)
+    for index in (*range(1, len(tops)), 0):
+        writer = Writer(training=training, scope=index, tops=tops, class_names=written.names, dtypes=dtypes)
+        wanted = _class_names(training, index)
+        for module in writer.bodies:
+            written.add(index, module, wanted[module], writer.write(module))
+    text = "\n\n".join(written.texts())
     title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
     how = (
         "Every tensor is this rank's shard. Comments give the layout of each result and, above each resharding call,\n"
         "the plan's edge: the value, its layout, the layouts that its readers want, and the bytes passed."
     )
     header = f'"""{title}\n\n{how}\n"""\n\n' + _imports(text)
-    return f"{header}\n\n{text}", names[0][""]
+    return f"{header}\n\n{text}", written.names[0, ""]
 
 
 def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
@@ -67,7 +74,8 @@ def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
     assemblies = training.assignment.assemblies
     assembly = assemblies[index]
     several = sum(a.name == assembly.name for a in assemblies) > 1
-    suffix = f"{assembly.start}To{assembly.stop - 1}" if assembly.name and several else ""
+    layers = assembly.layers
+    suffix = f"{layers.first}To{layers.last}" if assembly.name and several else ""
     return {module.path: module.class_name + suffix for module in training.assignment.graph.modules}
 
 
@@ -82,8 +90,8 @@ def _imports(text: str) -> str:
     optional = ("indexing", "ordered", "reductions", "windows")
     lines += [f"from parallel import {module}" for module in optional if f"{module}." in text]
     lines.append("from parallel.mesh import Mesh")
-    for module in ("exchange", "parameters", "reshard", "steps", "uneven"):
-        used = [name for name in _public(module) if f"{name}(" in text]
+    for module in _NAMED:
+        used = [name for name in _public(module) if f"{name}(" in text or f"({name}):" in text]
         if used:
             lines.append(f"from parallel.{module} import {', '.join(used)}")
     return "\n".join(lines) + "\n"

@@ -42,4 +42,7 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
 
 def _clean(text: str) -> str:
     name = re.sub(r"\W+", "_", text).strip("_").lower()
-    return f"{name}_" if keyword.iskeyword(name) or not name or name[0].isdigit() else name
+    if not name or name[0].isdigit():
+        # An index of a list, or an operator of the list itself.
+        return f"item_{name}" if name else "value"
+    return f"{name}_" if keyword.iskeyword(name) else name

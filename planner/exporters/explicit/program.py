@@ -6,15 +6,19 @@ layouts form a group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
+from ...core.graph import ModelGraph
+from ...core.layers import list_of
 from ...core.layout import Layout
 from ...errors import ExportError
 
+CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
+"""Classes of modules that only hold others."""
 Key = tuple[str, int]
-"""Value name and group index; group -1 is the value as its producer made it."""
+"""Value name and group index; group -1 is the value as its producer made it, or the parameter as it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +91,28 @@ def is_plain(fanout: Fanout) -> bool:
 def programs(training: TrainingGraph) -> tuple[Program, ...]:
     """Return the program of the root, then of each run."""
     arguments = _arguments(training)
-    return tuple(_program(training, index, arguments) for index in range(len(training.scopes)))
+    lists = containers(training.assignment.graph)
+    return tuple(_program(training, index, arguments, lists) for index in range(len(training.scopes)))
 
 
-def owner(node: AssignedNode) -> str:
+def containers(graph: ModelGraph) -> frozenset[str]:
+    """Return the paths of modules that only hold others: what they run is written in the class around them."""
+    lists = {list_of(repeat.name)[0] for repeat in graph.root.repeats}
+    return frozenset(m.path for m in graph.modules if m.path and (m.class_name in CONTAINERS or m.path in lists))
+
+
+def owner(node: AssignedNode, lists: Collection[str]) -> str:
     """Return the class that a node's line belongs to: the parent of a module that is just this operator."""
     name = node.node.origin or node.node.name
-    return parent(node.node.module) if name == node.node.module else node.node.module
+    module = node.node.module
+    return home(parent(module) if name == module else module, lists)
+
+
+def home(module: str, lists: Collection[str]) -> str:
+    """Return the path of the class around or at a module."""
+    while module in lists:
+        module = parent(module)
+    return module
 
 
 def parent(module: str) -> str:
@@ -120,31 +139,34 @@ def _arguments(training: TrainingGraph) -> dict[tuple[int, str, int], Argument]:
     return table
 
 
-def _program(training: TrainingGraph, index: int, table: dict[tuple[int, str, int], Argument]) -> Program:
+def _program(
+    training: TrainingGraph, index: int, table: dict[tuple[int, str, int], Argument], lists: Collection[str]
+) -> Program:
     scope = training.scopes[index]
     assembly = scope.assembly
     fanouts = {f.value: f for f in scope.fanouts}
     statements: list[Statement] = []
-    top = f"{assembly.name}.*" if assembly.name else ""
+    top = assembly.templates[0]
     inputs = [(name, -1) for name, _, _ in assembly.inputs]
     for name, _, _ in assembly.inputs:
         statements += _reshards(fanouts.get(name), top)
     for item in _ordered(training, index):
         if isinstance(item, Assembly):
             arguments = _loop_arguments(item, table, training)
-            module = parent(item.name)
+            module = home(item.path, lists)
             defines = tuple((name, -1) for name in item.results)
         else:
             arguments = tuple(table[index, item.node.name, i] for i in range(len(item.node.operands)))
-            module = owner(item)
+            module = owner(item, lists)
             defines = tuple((value.name, -1) for value in item.node.results)
         statements.append(Statement(module=module, what=item, arguments=arguments, defines=defines))
         for name, _ in defines:
             statements += _reshards(fanouts.get(name), module)
-    _insert_parameters(statements, [f for f in scope.fanouts if f.kind == "parameter" and not is_plain(f)])
+    apart = [f for f in scope.fanouts if f.kind == "parameter" and not is_plain(f)]
+    _insert_parameters(statements, apart, training, lists)
     if assembly.name:
         outputs = [table[index, assembly.title, i] for i in range(len(assembly.carried))]
-        inputs += _captured(assembly, table, index, training)
+        inputs += _captured(assembly, table, index)
     else:
         outputs = [table[0, _loss_reader(training), 0]]
     return Program(
@@ -186,36 +208,41 @@ def _loop_arguments(
 ) -> tuple[Argument, ...]:
     carried = [table[0, run.title, i] for i in range(len(run.inputs))]
     index = training.assignment.assemblies.index(run)
-    return (*carried, *_captured(run, table, index, training))
+    return (*carried, *_captured(run, table, index))
 
 
-def _captured(
-    run: Assembly, table: dict[tuple[int, str, int], Argument], index: int, training: TrainingGraph
-) -> list[Key]:
-    """Return the outer variables that a run's nodes read, each once."""
+def _captured(run: Assembly, table: dict[tuple[int, str, int], Argument], index: int) -> list[Key]:
+    """Return the outer variables and parameters that a run's nodes read, each once."""
     names = {inner for inner, _ in run.operands[len(run.inputs) :]}
     found: dict[Key, None] = {}
     for node in run.nodes:
         for position, operand in enumerate(node.node.operands):
             argument = table[index, node.node.name, position]
-            if operand in names and isinstance(argument, tuple):
-                found[argument] = None
+            if operand in names:
+                found[argument if isinstance(argument, tuple) else (argument.name, -1)] = None
     return list(found)
 
 
-def _insert_parameters(statements: list[Statement], fanouts: list[Fanout]) -> None:
+def _insert_parameters(
+    statements: list[Statement], fanouts: list[Fanout], training: TrainingGraph, lists: Collection[str]
+) -> None:
     """Put each parameter's reshard before its first reader, in the class that holds all its readers."""
+    classes = {s.module for s in statements}
     for fanout in fanouts:
         readers = {r.node for r in fanout.readers}
+        runs = [training.assignment.assemblies[r.scope] for r in fanout.readers if r.scope]
         using = [
-            i for i, s in enumerate(statements) if isinstance(s.what, AssignedNode) and s.what.node.name in readers
-        ]
+            i for i, s in enumerate(statements)
+            if (isinstance(s.what, AssignedNode) and s.what.node.name in readers) or s.what in runs
+        ]  # fmt: skip
         if not using:
             raise ExportError("export.unread-parameter", f"No operator reads {fanout.value}.")
-        module = common([statements[i].module for i in using] + [parent(parent(fanout.value))])
+        leaf = parent(fanout.value)
+        own = leaf if leaf in classes else home(parent(leaf), lists)
+        module = home(common([statements[i].module for i in using] + [own]), lists)
         place = using[0]
         if statements[place].module != module:
-            child = child_of(module, statements[place].module)
+            child = child_of(module, statements[place].module, lists)
             place = next(i for i, s in enumerate(statements) if within(s.module, child))
         defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
         argument = ParameterUse(name=fanout.value)
@@ -238,8 +265,8 @@ def within(module: str, ancestor: str) -> bool:
     return not ancestor or module == ancestor or module.startswith(f"{ancestor}.")
 
 
-def child_of(ancestor: str, module: str) -> str:
-    """Return the class below `ancestor` on the way to `module`; a list of layers is no class of its own."""
+def child_of(ancestor: str, module: str, lists: Collection[str]) -> str:
+    """Return the class below `ancestor` on the way to `module`; what only holds others is no class of its own."""
     rest = (module[len(ancestor) + 1 :] if ancestor else module).split(".")
-    steps = 2 if len(rest) > 1 and rest[1] == "*" else 1
-    return ".".join([*([ancestor] if ancestor else []), *rest[:steps]])
+    paths = (".".join([*([ancestor] if ancestor else []), *rest[: count + 1]]) for count in range(len(rest)))
+    return next((path for path in paths if path not in lists), module)

@@ -1,94 +1,215 @@
-"""Write class bodies as Python text."""
+"""Write classes as Python text: what they hold, and their forward functions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from textwrap import wrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
-from ...core.collective import Redistribution
-from ...core.tensor import nbytes
-from ...core.units import format_bytes
-from ...errors import ExportError
+from ...core.assignment import Assembly, AssignedNode, ParameterLayout, TrainingGraph
 from ...ops import OPS
 from .classes import Body, Call, uses
-from .local import local_of
+from .lines import WIDTH, Lines, Names
+from .members import Made, Member, assigned, is_name
 from .names import identifiers
-from .program import Argument, Key, ParameterUse, Statement, groups, parent, within
+from .program import Key, groups, parent
 from .steps import calls
-from .wrap import assignment, wrapped
-
-_WIDTH = 112
-"""Longest line of a statement before its indentation."""
+from .wrap import wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
-    """Writes the classes of one scope.
+class ClassText:
+    """A class without its name.
 
     Parameters
     ----------
+    base
+        Class that it is derived from.
+    doc
+        What its docstring says.
+    text
+        Its lines after the docstring.
+    """
+
+    base: str
+    doc: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """Writes the classes of one scope, those of children before those that hold them.
+
+    Parameters
+    ----------
+    tops
+        Index of a scope → body of its top.
     class_names
-        Module path → class name, with the suffix of the scope's run.
+        Scope and module path → class name, of the classes that were written before.
     dtypes
         What `compute` and `gradient` stand for, to print bytes.
     """
 
     training: TrainingGraph
     scope: int
-    class_names: Mapping[str, str]
-    runs: Mapping[str, tuple[tuple[Assembly, str], ...]]
+    tops: Mapping[int, Body]
+    class_names: dict[tuple[int, str], str]
     dtypes: Mapping[str, str]
+    bodies: dict[str, list[Body]] = field(init=False)
+    members: dict[str, Member] = field(init=False)
+    lines: Lines = field(init=False)
+    functions: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def write(self, body: Body) -> str:
+    def __post_init__(self) -> None:
+        assembly = self.training.scopes[self.scope].assembly
+        self.bodies = {}
+        for body in self.tops[self.scope].bodies():
+            # A module that runs twice is written after all that it holds.
+            self.bodies[body.module] = [*self.bodies.pop(body.module, ()), body]
+        if assembly.period > 1:
+            # The iteration itself is no module: the loop is written where the list is.
+            del self.bodies[assembly.path]
+        self.members = {module: self._member(module) for module in self.bodies}
+        kinds = {path: kind for module, member in self.members.items() for path, kind in member.kinds(module)}
+        assemblies = self.training.assignment.assemblies
+        loops = {assemblies[index].title: body for index, body in self.tops.items() if index}
+        self.lines = Lines(
+            training=self.training, scope=self.scope, loops=loops, kinds=kinds, functions=self.functions,
+            dtypes=self.dtypes,
+        )  # fmt: skip
+
+    def write(self, module: str) -> ClassText:
         """Return the text of one class."""
-        module = f"{self.training.assignment.graph.name}: {body.module or 'the whole model'}"
-        lines = [f"class {self.class_names[body.module]}(nn.Module):", f'    """{module}."""', ""]
-        layered = self._layered(body)
-        lines.append(f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:")
-        lines += ["        super().__init__()", "        self.mesh = mesh", *["        self.layer = layer"] * layered]
-        lines += [
-            *(f"        {line}" for long in self._members(body) for line in wrapped(long, _WIDTH)),
-            "",
-        ]
-        names = self._identifiers(body)
+        layered, own = self._layered(module), self._own(module)
+        lines = [f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:"]
+        start = [f"super().__init__(mesh, {own})"] if own else ["super().__init__()", "self.mesh = mesh"]
+        start += ["self.layer_index = layer"] * layered
+        held = (assigned(t, m.expression()) for t, m in self._member(module).children.items())
+        lines += [f"        {line}" for long in (*start, *held) for line in wrapped(long, WIDTH)]
+        written: dict[str, str] = {}
+        for body in self.bodies[module]:
+            plain = self._function(body, "", dict(self._numbered(body)))
+            name = written.get(plain)
+            if name is None:
+                name = written[plain] = f"forward_{len(written) + 1}" if written else "forward"
+                lines += ["", self._function(body, name, self._identifiers(body))]
+            self.functions[module, body.number] = name
+        doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
+        return ClassText(base="Weights" if own else "nn.Module", doc=doc, text="\n".join(lines) + "\n")
+
+    def _function(self, body: Body, name: str, names: Names) -> str:
         arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
         count = len(body.outputs)
         answer = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
-        head = f"    def forward(self, {arguments}) -> {answer}:"
-        if len(head) > _WIDTH + 8:
+        head = f"    def {name}(self{', ' * bool(arguments)}{arguments}) -> {answer}:"
+        if len(head) > WIDTH + 8:
             listed = [f"        {names[key]}: torch.Tensor," for key in body.inputs]
-            head = "\n".join(["    def forward(", "        self,", *listed, f"    ) -> {answer}:"])
-        lines.append(head)
-        text = [line for item in body.lines for line in self._line(item, names, body.module)]
+            head = "\n".join([f"    def {name}(", "        self,", *listed, f"    ) -> {answer}:"])
+        text = self.lines.of(body, names)
+        if not name:
+            # To compare functions, what comments say of values does not matter.
+            text = [line.split("#")[0].rstrip() for line in text]
+        lines = [head]
         if any(re.search(r"\bmesh\b", line.split("#")[0]) for line in text):
             lines.append("        mesh = self.mesh")
         lines += [f"        {line}" for line in text]
-        answer = ", ".join(names[key] for key in body.outputs)
-        lines += [f"        {line}" for line in _returned(answer)]
-        return "\n".join(lines) + "\n"
+        lines += [f"        {line}" for line in _returned(", ".join(names[key] for key in body.outputs))]
+        return "\n".join(lines)
 
-    def _members(self, body: Body) -> Iterator[str]:
-        """Yield the assignments of `__init__`: child modules and the weights of leaf modules."""
+    def _keys(self, body: Body) -> dict[Key, None]:
+        """Return the variables of a function, in the order in which they appear."""
+        return {key: None for key in self._all_keys(body) if not self.lines.holds(key, body.module)}
+
+    def _all_keys(self, body: Body) -> Iterator[Key]:
+        yield from body.inputs
         for line in body.lines:
-            if isinstance(line, Call):
-                arguments = "mesh, layer" if self._layered(line.body) else "mesh"
-                yield f"self.{line.body.module.rpartition('.')[2]} = {self.class_names[line.body.module]}({arguments})"
-            elif isinstance(line.what, Assembly) and line.what.position == 0:
-                parts = [f"*({_made(run, name)})" for run, name in self.runs[line.what.name]]
-                listed = parts[0][2:-1] if len(parts) == 1 else ", ".join(parts)
-                yield f"self.{line.what.name.rpartition('.')[2]} = nn.ModuleList([{listed}])"
+            if not isinstance(line, Call) and isinstance(line.what, Assembly) and line.what.period > 1:
+                loop = self.lines.loops[line.what.title]
+                yield from (key for call in loop.lines for key in call.defines)
+            yield from line.uses if isinstance(line, Call) else uses([line])
+            yield from line.defines
+        yield from body.outputs
+
+    def _numbered(self, body: Body) -> Iterator[tuple[Key, str]]:
+        yield from ((key, f"v{number}") for number, key in enumerate(self._keys(body)))
+
+    def _identifiers(self, body: Body) -> dict[Key, str]:
+        readers: dict[Key, str] = {}
+        # Another run's values have the same names, and may have other forms.
+        for scope in (self.training.scopes[index] for index in sorted({0, self.scope})):
+            for fanout in scope.fanouts:
+                formed = groups(fanout)
+                if len(formed) > 1:
+                    for index, group in enumerate(formed):
+                        reader = fanout.readers[group.readers[0]].node
+                        readers[fanout.value, index] = re.split(r"[./~]", reader)[-1]
+        return identifiers(self._keys(body), readers, self._preferred())
+
+    def _preferred(self) -> dict[str, str]:
+        """Return names for results that are not named like their node: an operator's named ones, and a run's."""
+        names: dict[str, str] = {}
+        for scope in self.training.scopes:
+            for node in scope.assembly.nodes:
+                results = OPS[node.node.op].results
+                names.update({v.name: n for v, n in zip(node.node.results, results, strict=False)})
+            for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
+                names[result] = inner
+        return names
+
+    def _member(self, module: str) -> Member:
+        """Return a class's modules: those with code and runs of layers, then those with parameters alone."""
+        found = Member()
+        for body in self.bodies[module]:
+            for line in body.lines:
+                if isinstance(line, Call):
+                    made = self._class(self.scope, line.body.module, self._layered(line.body.module))
+                    found.at(_below(line.body.module, module)).made = Made(made)
+                elif isinstance(line.what, Assembly):
+                    run = line.what
+                    place = _below(f"{run.path}.{run.layers.first}", module)
+                    found.at(place).made = Made(self._run(run), run.layers.count, several=True)
+        for leaf, parameters in self._leaves(module).items():
+            if leaf != module:
+                found.at(_below(leaf, module)).weights = self._weights(parameters)
+        return found
+
+    def _own(self, module: str) -> str:
+        """Return the arguments of a class that is `Weights` itself; empty for one without parameters of its own."""
+        own = self._leaves(module).get(module)
+        return self._weights(own) if own else ""
+
+    def _leaves(self, module: str) -> dict[str, list[ParameterLayout]]:
+        """Return module → parameters that lie in it directly, of those that a class holds."""
         leaves: dict[str, list[ParameterLayout]] = {}
         for p in self.training.scopes[self.scope].assembly.parameters:
-            leaf, _, _ = p.parameter.name.rpartition(".")
-            if parent(leaf) == body.module:
+            leaf = parent(p.parameter.name)
+            if _nearest(leaf, self.bodies) == module:
                 leaves.setdefault(leaf, []).append(p)
-        for leaf, parameters in leaves.items():
-            updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]
-            given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
-            yield f"self.{leaf.rpartition('.')[2]} = Weights(mesh, {', '.join(given)})"
+        return leaves
+
+    def _class(self, scope: int, module: str, layered: bool, layer: str = "layer") -> str:
+        name = self.class_names.get((scope, module), "?")
+        return f"{name}(mesh{f', {layer}' * layered})"
+
+    def _run(self, run: Assembly) -> str:
+        """Return the generator of a run's layers."""
+        scope = self.training.assignment.assemblies.index(run)
+        layered = any(OPS[assigned.node.op].layered for assigned in run.nodes)
+        layers, top = run.layers, run.templates[0]
+        if run.period == 1:
+            each = f"layer in range({layers.first}, {layers.last + 1})" if layered else f"_ in range({layers.count})"
+            return f"{self._class(scope, top, layered)} for {each}"
+        makers = [
+            self._class(scope, path, layered, f"layer + {place}" if place else "layer")
+            for place, path in enumerate(run.templates)
+        ]
+        start = f"range({layers.first}, {layers.last + 1}, {run.period})" if layered else f"range({run.count})"
+        return f"made for {'layer' if layered else '_'} in {start} for made in ({', '.join(makers)})"
+
+    def _weights(self, parameters: list[ParameterLayout]) -> str:
+        updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]
+        given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
+        return ", ".join(given)
 
     def _update(self, name: str) -> str:
         """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
@@ -101,156 +222,36 @@ class Writer:
         arguments += ["apart=True"] * update.apart
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
-                arguments.append(f"{role}=[{self._steps(moved)}]")
+                arguments.append(f"{role}=[{calls(moved, self.training.assignment.mesh)}]")
         return f'"{name.rpartition(".")[2]}": Update({", ".join(arguments)})'
 
-    def _layered(self, body: Body) -> bool:
+    def _layered(self, module: str) -> bool:
         """Return whether a line of a layer's class, or of its children, names the layer."""
         return self.scope > 0 and any(
-            self._layered(line.body) if isinstance(line, Call)
+            self._layered(line.body.module) if isinstance(line, Call)
             else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
+            for body in self.bodies[module]
             for line in body.lines
         )  # fmt: skip
 
-    def _identifiers(self, body: Body) -> dict[Key, str]:
-        keys: list[Key] = [*body.inputs]
-        readers: dict[Key, str] = {}
-        for line in body.lines:
-            keys += [*line.uses] if isinstance(line, Call) else [*uses([line])]
-            keys += line.defines
-        # Another run's values have the same names, and may have other forms.
-        for scope in (self.training.scopes[index] for index in sorted({0, self.scope})):
-            for fanout in scope.fanouts:
-                formed = groups(fanout)
-                if len(formed) > 1:
-                    for index, group in enumerate(formed):
-                        reader = fanout.readers[group.readers[0]].node
-                        readers[fanout.value, index] = re.split(r"[./~]", reader)[-1]
-        return identifiers([*keys, *body.outputs], readers, self._preferred())
 
-    def _preferred(self) -> dict[str, str]:
-        """Return names for results that are not named like their node: an operator's named ones, and a run's."""
-        names: dict[str, str] = {}
-        for scope in self.training.scopes:
-            for assigned in scope.assembly.nodes:
-                results = OPS[assigned.node.op].results
-                names.update({v.name: n for v, n in zip(assigned.node.results, results, strict=False)})
-            for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
-                names[result] = inner
-        return names
-
-    def _line(self, item: Statement | Call, names: Mapping[Key, str], module: str) -> Iterator[str]:
-        if isinstance(item, Call):
-            child = item.body.module.rpartition(".")[2]
-            taken = ", ".join(names[key] for key in item.uses)
-            yield from assignment([names[key] for key in item.defines], f"self.{child}({taken})", _WIDTH)
-            return
-        arguments = [self._argument(a, names, module) for a in item.arguments]
-        targets = [names[key] for key in item.defines]
-        if isinstance(item.what, AssignedNode):
-            node, assigned = item.what.node, self.training.assignment
-            local = local_of(
-                node, item.what.strategy, tuple(arguments), assigned.symbols, assigned.mesh,
-                layer="self.layer" if self.scope else "0",
-            )  # fmt: skip
-            text = OPS[node.op].torch(local)
-            layouts = ", ".join(map(str, item.what.results))
-            code = assignment(targets, text, _WIDTH)
-            short = len(code) == 1 and len(code[0] + layouts) < _WIDTH - 4
-            yield from [f"{code[0]}  # {layouts}"] if short else [f"# {layouts}", *code]
-        elif isinstance(item.what, Assembly):
-            yield from _loop(item.what, targets, arguments, len(self.runs[item.what.name]) > 1)
-        else:
-            yield from self._reshard(item.what, targets, arguments[0])
-
-    def _argument(self, argument: Argument, names: Mapping[Key, str], module: str) -> str:
-        if not isinstance(argument, ParameterUse):
-            return names[argument]
-        if not within(argument.name, module):
-            raise ExportError(
-                "export.parameter-elsewhere", f"{module} reads {argument.name}, which lies in another module.",
-                "Give the parameter one layout for all its readers.", subject=argument.name,
-            )  # fmt: skip
-        return f"self.{argument.name[len(module) + 1 :] if module else argument.name}"
-
-    def _steps(self, moved: Redistribution) -> str:
-        return calls(moved, self.training.assignment.mesh)
-
-    def _reshard(self, fanout: Fanout, targets: list[str], source: str) -> Iterator[str]:
-        """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
-        formed = groups(fanout)
-        steps = {position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers}
-        regather = fanout.regather and any(r.steps for r in steps.values())
-        for line in self._comment(fanout):
-            yield from wrap(line, _WIDTH, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
-        arguments = [source, "mesh"]
-        if len(formed) == 1:
-            call, forward = "reshard", steps[formed[0].readers[0]]
-            if forward.steps:
-                arguments.append(f"forward=[{self._steps(forward)}]")
-            if fanout.backward and fanout.backward[0].redistribution.steps:
-                arguments.append(f"backward=[{self._steps(fanout.backward[0].redistribution)}]")
-        else:
-            call = "fan_out"
-            arguments.append(f"forward=[{', '.join(f'[{self._steps(steps[g.readers[0]])}]' for g in formed)}]")
-            back = []
-            for delivery in fanout.backward:
-                members = tuple(i for i, g in enumerate(formed) if not set(g.readers).isdisjoint(delivery.readers))
-                back.append(f"([{self._steps(delivery.redistribution)}], {members})")
-            arguments.append(f"backward=[{', '.join(back)}]")
-        if regather:
-            arguments.append("regather=True")
-        if fanout.apart:
-            leaf, _, name = source.rpartition(".")
-            arguments.append(f'gradient={leaf}.gradients["{name}"]')
-        yield from assignment(targets, f"{call}({', '.join(arguments)})", _WIDTH)
-
-    def _comment(self, fanout: Fanout) -> Iterator[str]:
-        yield f"# {fanout.value}, {fanout.source}:"
-        for delivery in fanout.forward:
-            readers = ", ".join(dict.fromkeys(_short(fanout.readers[p].node) for p in delivery.readers))
-            yield f"#   {self._arrow(delivery.redistribution, fanout.meta.dtype)} for {readers}"
-        dtype = "gradient" if fanout.kind == "parameter" else fanout.meta.dtype
-        for delivery in fanout.backward:
-            yield f"#   gradient {self._arrow(delivery.redistribution, dtype)}"
-
-    def _arrow(self, moved: Redistribution, dtype: str) -> str:
-        if not moved.steps:
-            return f"{moved.target} as it is" if moved.source == moved.target else f"{moved.source} is {moved.target}"
-        passed = [
-            format_bytes(nbytes((max(s.source_elements, s.target_elements),), self.dtypes.get(dtype, dtype)))
-            for s in moved.steps
-        ]
-        return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
+def _below(path: str, module: str) -> str:
+    return path[len(module) + 1 :] if module else path
 
 
-def _made(run: Assembly, name: str) -> str:
-    """Return the generator of a run's layers."""
-    if any(OPS[assigned.node.op].layered for assigned in run.nodes):
-        return f"{name}(mesh, layer) for layer in range({run.start}, {run.stop})"
-    return f"{name}(mesh) for _ in range({run.count})"
+def _nearest(leaf: str, classes: Iterable[str]) -> str:
+    """Return the class at or around a module."""
+    while leaf not in classes:
+        leaf = parent(leaf)
+    return leaf
 
 
 def _spec(p: ParameterLayout) -> str:
     name = p.parameter.name.rpartition(".")[2]
-    return f'{name}=({p.parameter.meta.shape}, "{p.storage}", "{p.parameter.initial}")'
-
-
-def _loop(run: Assembly, targets: list[str], arguments: list[str], several: bool) -> Iterator[str]:
-    carried = arguments[: len(targets)]
-    for target, argument in zip(targets, carried, strict=True):
-        if target != argument:
-            yield f"{target} = {argument}"
-    layers = f"self.{run.name.rpartition('.')[2]}" + (f"[{run.start}:{run.stop}]" if several else "")
-    yield f"for layer in {layers}:"
-    inner = assignment(targets, f"layer({', '.join([*targets, *arguments[len(targets) :]])})", _WIDTH - 4)
-    yield from (f"    {line}" for line in inner)
+    value = f'({p.parameter.meta.shape}, "{p.storage}", "{p.parameter.initial}")'
+    return f"{name}={value}" if is_name(name) else f'**{{"{name}": {value}}}'
 
 
 def _returned(answer: str) -> list[str]:
-    short = len(answer) < _WIDTH - len("return ")
-    return [f"return {answer}"] if short else wrapped(f"return ({answer})", _WIDTH)
-
-
-def _short(node: str) -> str:
-    return re.split(r"[./]", node)[-1] if "-" not in node else node
+    short = len(answer) < WIDTH - len("return ")
+    return [f"return {answer}"] if short else wrapped(f"return ({answer})", WIDTH)

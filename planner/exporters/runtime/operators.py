@@ -141,19 +141,26 @@ def normalize(x: torch.Tensor, moments: torch.Tensor, *, dims: tuple[int, ...], 
 def rotary_table(
     length: int,
     head_dim: int,
-    theta: float,
+    theta: float | tuple[float, ...],
     *,
     first: int,
     device: torch.device,
     scaling: tuple[float, float, float, int] | None = None,
+    form: str = "halves",
+    scale: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return cosines and sines, [length, head_dim] in fp32, of positions `first …`.
+    """Return cosines and sines, [length, head_dim] in fp32, of positions `first …`, times `scale`.
 
-    `scaling` is (factor, low frequency factor, high frequency factor, original length) of Llama 3.1's long-context
-    rule (Llama 3 report, 2024): long waves are slowed by the factor, short ones stay, the middle is interpolated.
+    `theta` is the base of the frequencies, or the frequencies themselves. `scaling` is (factor, low frequency factor,
+    high frequency factor, original length) of Llama 3.1's long-context rule (Llama 3 report, 2024): long waves are
+    slowed by the factor, short ones stay, the middle is interpolated. In `form` "halves" all frequencies stand twice,
+    one after the other, in "neighbours" each beside itself, and "once" gives [length, head_dim / 2].
     """
-    exponents = torch.arange(0, head_dim, 2, device=device, dtype=torch.int64).float() / head_dim
-    frequencies = 1.0 / (theta**exponents)
+    if isinstance(theta, tuple):
+        frequencies = torch.tensor(theta, device=device, dtype=torch.float32)
+    else:
+        exponents = torch.arange(0, head_dim, 2, device=device, dtype=torch.int64).float() / head_dim
+        frequencies = 1.0 / (theta**exponents)
     if scaling is not None:
         factor, low, high, original = scaling
         turns = original * frequencies / (2 * math.pi)
@@ -161,8 +168,11 @@ def rotary_table(
         frequencies = frequencies * (share + (1 - share) / factor)
     positions = torch.arange(first, first + length, device=device, dtype=torch.int64).float()
     angles = torch.outer(positions, frequencies)
-    angles = torch.cat((angles, angles), dim=-1)
-    return angles.cos(), angles.sin()
+    if form == "neighbours":
+        angles = angles.repeat_interleave(2, dim=-1)
+    elif form == "halves":
+        angles = torch.cat((angles, angles), dim=-1)
+    return (angles.cos(), angles.sin()) if scale == 1 else (angles.cos() * scale, angles.sin() * scale)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, pairs: str = "halves") -> torch.Tensor:
@@ -190,17 +200,17 @@ def causal_attention(
     v: torch.Tensor,
     *,
     first: int | None = None,
-    window: int | None = None,
     scale: float | None = None,
+    **bounds: int,
 ) -> torch.Tensor:
-    """Attend to keys up to each query's position, or to the last `window` of them.
+    """Attend to keys up to each query's position, or to fewer of them by the `bounds` of `hide_future`.
 
     `first` is the global position of the first query of a shard.
     """
     grouped = q.shape[1] != k.shape[1]
-    if first is None and window is None:
+    if first is None and not bounds:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
-    seen = ~_hidden(q.shape[2], k.shape[2], first or 0, 0, window, q.device)
+    seen = ~_hidden(q.shape[2], k.shape[2], first or 0, 0, q.device, **bounds)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=grouped)
 
 
@@ -212,7 +222,7 @@ def full_attention(
     *,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Attend to all keys, with a bias on the scores."""
+    """Attend to all keys, with a bias on the scores, or to those that a mask shows."""
     grouped = q.shape[1] != k.shape[1]
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
 
@@ -225,10 +235,24 @@ def attention_scores(q: torch.Tensor, k: torch.Tensor, *, scale: float) -> torch
     return scores.unflatten(2, (q.shape[1] // groups, queries)).flatten(1, 2)
 
 
-def hide_future(scores: torch.Tensor, *, first: int = 0, first_key: int = 0, window: int | None = None) -> torch.Tensor:
-    """Put −∞ for keys after the query, or before its window; rows and columns begin at `first` and `first_key`."""
+def hide_future(scores: torch.Tensor, *, first: int = 0, first_key: int = 0, **bounds: int) -> torch.Tensor:
+    """Put −∞ for keys that a query does not see; rows and columns begin at `first` and `first_key`.
+
+    It sees those up to its own position: all, the last `window`, or those of its `chunk`; or, by `reach`, those at most
+    so far before and after it.
+    """
     queries, keys = scores.shape[2:]
-    return scores.masked_fill(_hidden(queries, keys, first, first_key, window, scores.device), float("-inf"))
+    return scores.masked_fill(_hidden(queries, keys, first, first_key, scores.device, **bounds), float("-inf"))
+
+
+def sink_max(maximum: torch.Tensor, sinks: torch.Tensor) -> torch.Tensor:
+    """Return the larger of each row's maximum, [batch, heads, queries], and its head's sink, without gradient."""
+    return torch.maximum(maximum, sinks.detach().unsqueeze(-1).to(maximum.dtype))
+
+
+def add_sink(sum_exp: torch.Tensor, maximum: torch.Tensor, sinks: torch.Tensor) -> torch.Tensor:
+    """Return the sum of exponentials of each row with that of its head's sink."""
+    return sum_exp + (sinks.unsqueeze(-1).to(sum_exp.dtype) - maximum).exp()
 
 
 def attend(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -239,11 +263,31 @@ def attend(weights: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 def _hidden(
-    queries: int, keys: int, first: int, first_key: int, window: int | None, device: torch.device
+    queries: int,
+    keys: int,
+    first: int,
+    first_key: int,
+    device: torch.device,
+    *,
+    window: int | None = None,
+    chunk: int | None = None,
+    reach: int | None = None,
 ) -> torch.Tensor:
-    back = torch.arange(first, first + queries, device=device).unsqueeze(-1)
-    back = back - torch.arange(first_key, first_key + keys, device=device)
-    return back < 0 if window is None else (back < 0) | (back >= window)
+    query = torch.arange(first, first + queries, device=device).unsqueeze(-1)
+    key = torch.arange(first_key, first_key + keys, device=device)
+    if reach is not None:
+        return (query - key).abs() > reach
+    hidden = key > query
+    if window is not None:
+        hidden = hidden | (query - key >= window)
+    return hidden if chunk is None else hidden | (key < query // chunk * chunk)
+
+
+def window_mask(
+    shape: tuple[int, ...], *, device: torch.device, first: int = 0, first_key: int = 0, **bounds: int
+) -> torch.Tensor:
+    """Return which keys queries see by the bounds of `hide_future`; rows and columns begin at `first`, `first_key`."""
+    return ~_hidden(shape[-2], shape[-1], first, first_key, device, **bounds).expand(shape)
 
 
 def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:

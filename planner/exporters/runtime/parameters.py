@@ -71,11 +71,17 @@ class Weights(nn.Module):
             empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
             self.register_parameter(name, nn.Parameter(empty))
 
+    def holding(self, modules: dict[str, nn.Module]) -> Weights:
+        """Return itself, with modules put in by name."""
+        for name, module in modules.items():
+            self.add_module(name, module)
+        return self
+
 
 def specs_of(model: nn.Module) -> dict[str, Spec]:
     """Return the spec of every parameter by its full name."""
     return {
-        f"{path}.{name}": spec
+        f"{path}.{name}".lstrip("."): spec
         for path, module in model.named_modules()
         if isinstance(module, Weights)
         for name, spec in module.specs.items()
@@ -85,7 +91,7 @@ def specs_of(model: nn.Module) -> dict[str, Spec]:
 def updates_of(model: nn.Module) -> dict[str, Update]:
     """Return the update of every parameter that has one of its own, by full name."""
     return {
-        f"{path}.{name}": update
+        f"{path}.{name}".lstrip("."): update
         for path, module in model.named_modules()
         if isinstance(module, Weights)
         for name, update in module.updates.items()

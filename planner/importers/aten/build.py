@@ -27,9 +27,8 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     """
     flat = lower(fuse(fold_constants(strip(program))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
-    folded = find_layers(flat.block, modules)
+    found = find_layers(flat.block, modules)
     return ModelGraph(
-        name=name, source=source, root=folded.block, modules=folded.modules,
-        logits=folded.renamed.get(flat.logits, flat.logits), fixed=program.fixed,
-        feeds=feeds_of(folded.block, program.feeds),
+        name=name, source=source, root=found.block, modules=found.modules, fixed=program.fixed,
+        logits=found.renamed.get(flat.logits, flat.logits), feeds=feeds_of(flat.block, program.feeds),
     )  # fmt: skip

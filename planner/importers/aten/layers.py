@@ -130,7 +130,7 @@ def _fold_run(path: str, run: Run, folded: Folded) -> Folded:
 
 
 def _name(path: str, run: Run, modules: Iterable[Module]) -> str:
-    """Return the name of a repeat: the list's, with the layers that it runs through unless it runs through all alike."""
+    """Return the name of a repeat: the list's, with the range of layers unless it runs through all alike."""
     first, count = run.layers[0].index, run.count * run.period
     indices = {token for m in modules for head, _, token in (m.path.rpartition("."),) if head == path}
     if run.period == 1 and indices == {str(i) for i in range(count)}:

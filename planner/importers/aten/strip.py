@@ -4,6 +4,7 @@
 - A call that writes in place (`aten.div_.Tensor`) becomes the one that makes a new tensor; later readers of the tensor,
   of what it is a view of, and of other views of that, read the new elements.
 - Sizes of views are written out, with none left open by -1.
+- A parameter that several modules share stands once, under its first path.
 
 A `detach` stays where something trainable is above it, since it stops the gradient there.
 """
@@ -40,6 +41,7 @@ DROPOUTS = {"aten.dropout.default": 2, "aten.feature_dropout.default": 2, "aten.
 
 def strip(program: Program) -> Program:
     """Return a program that makes the same outputs, of calls that each make new tensors of new elements."""
+    program = _shared(program)
     calls = tuple(call for call in program.calls if not call.target.startswith(CHECKS))
     writer = Writer(program)
     for call in calls:
@@ -49,6 +51,14 @@ def strip(program: Program) -> Program:
         logits=writer.current(program.logits) if program.logits else "",
     )  # fmt: skip
     return _live(_short(program))
+
+
+def _shared(program: Program) -> Program:
+    """Return a program in which a parameter with several paths is one weight."""
+    names = {weight.path: weight.name for weight in program.weights}
+    first = {names[path]: names[other] for path, other in program.tied if path in names and other in names}
+    calls = tuple(_reading(call, first) for call in program.calls)
+    return replace(program, calls=calls, weights=tuple(w for w in program.weights if w.name not in first))
 
 
 def _short(program: Program) -> Program:

@@ -85,7 +85,7 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
         _quiet(config)
         with SmallValues(), initialization.no_init_weights():
             model = getattr(transformers, class_name)._from_config(config, dtype=dtype)
-        # Sharing is a part of what initialisation does.
+        # Which is part of what was left out.
         model.tie_weights()
     except Exception as problem:
         raise building_failed(problem, name) from problem

@@ -23,6 +23,7 @@ from ...core.tensor import DTYPE_BYTES, TensorMeta
 from ...errors import ModelError
 from ..aten.program import Argument, Buffer, Call, Input, Member, Program, Ref, Weight, Word
 from .causes import told, tracing_failed
+from .regions import inline_regions
 
 MAX_BUFFER = 1 << 16
 """Elements of the largest buffer whose values are kept."""
@@ -137,6 +138,7 @@ def program_of(
     *, values: Mapping[str, torch.Tensor], compute: torch.dtype | None = None,
 ) -> Program:  # fmt: skip
     """Return the program that an exported one is."""
+    inline_regions(exported.graph_module)
     own = compute or next((p.dtype for p in module.parameters()), torch.float32)
     return _Reader(exported, module, dims, values, own).program(name)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,14 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
-from planner.importers.aten.lower import lower  # noqa: E402
+from planner.importers.aten.lower import TARGETS, lower  # noqa: E402
 from planner.importers.aten.strip import strip  # noqa: E402
+from planner.ops import OPS  # noqa: E402
 
 from .running import Case, assert_same, together, traced  # noqa: E402
+
+
+ROWS = Path(__file__).parents[3] / "planner/importers/aten/lower"
 
 
 def case(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Case:
@@ -86,7 +92,13 @@ def _masked(x: Any) -> Any:
     return y
 
 
-WRITES: dict[str, Case] = {"written": case(_written), "masked": case(_masked)}
+def _without_gradient(x: Any) -> Any:
+    with torch.no_grad():
+        y, z = x.exp() * 2, x.sin()
+    return x * y + z, y
+
+
+WRITES: dict[str, Case] = {"written": case(_written), "masked": case(_masked), "no_grad": case(_without_gradient)}
 ELEMENTS: dict[str, Case] = {
     "sums": case(lambda x: (x + 1, 2 - x, x - 3, torch.add(x, x * 2, alpha=3), torch.sub(x, x * x, alpha=2))),
     "rsub": case(lambda x, w: (torch.rsub(x, 1.5, alpha=2), torch.rsub(x, w)), (8,)),
@@ -318,6 +330,25 @@ def test_loss_and_gradients_are_torchs(family: str) -> None:
 @pytest.mark.parametrize("name", sorted(ALONE))
 def test_where_torch_fixes_sizes(name: str) -> None:
     check(INDICES[name])
+
+
+def test_rows_stand_for_calls_that_torch_has() -> None:
+    missing = []
+    for target in TARGETS:
+        space, name, overload = target.split(".")
+        if space == "aten" and not hasattr(getattr(torch.ops.aten, name, None), overload):
+            missing.append(target)
+    assert missing == []
+
+
+def test_rows_add_operators_that_there_are() -> None:
+    named = set()
+    for file in ROWS.glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in {"at.node", "at.nodes", "plain", "_added"}:
+                named |= {str(a.value) for a in call.args[:1] if isinstance(a, ast.Constant)}
+    assert len(named) > 60
+    assert named <= set(OPS)
 
 
 @pytest.mark.slow

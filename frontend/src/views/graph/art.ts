@@ -257,11 +257,17 @@ export function badgeArt(delivery: Delivery, measure: Measure): BadgeArt {
   };
 }
 
+/** The last layer of a run. */
+export function lastOf(group: GraphGroup): number {
+  return group.start + (group.layers - 1) * group.step;
+}
+
 export function groupArt(group: GraphGroup, direction: Direction, measure: Measure): GroupArt {
   const run = group.kind === "run";
   const title = clipped(group.title, TITLE_LIMIT, FONT.title, measure);
-  const last = group.start + group.layers - 1;
-  const span = last > group.start ? `${group.start}–${last}` : String(group.start);
+  const last = lastOf(group);
+  const every = group.step > 1 && last > group.start ? ` by ${group.step}` : "";
+  const span = last > group.start ? `${group.start}–${last}${every}` : String(group.start);
   const range = run && title !== span ? span : "";
   const times = run && group.layers > 1 ? `×${group.layers}` : "";
   const each = run && group.layers > 1 ? " a layer" : "";

@@ -1,5 +1,6 @@
 /** What the canvas shows, in words: for screen readers and for tooltips. */
 
+import { lastOf } from "./art";
 import {
   cellLetter,
   formatBytes,
@@ -60,9 +61,11 @@ function describeStep(step: BadgeView): string {
 }
 
 function describeGroup(group: GraphGroup): string {
-  const last = group.start + group.layers - 1;
+  const last = lastOf(group);
   if (group.kind !== "run") return `${group.title}, ${plural(group.operators, "op")}`;
-  const layers = group.layers > 1 ? `layers ${group.start} to ${last}` : `layer ${group.start}`;
+  const every = group.step > 1 ? ` by ${group.step}` : "";
+  const layers =
+    group.layers > 1 ? `layers ${group.start} to ${last}${every}` : `layer ${group.start}`;
   return `${group.title}, ${layers}, ${plural(group.operators, "op")} each`;
 }
 

@@ -76,6 +76,7 @@ function draft(group: GroupView, shell: GroupView | undefined, parent: number): 
     layers: group.layers,
     start: group.start ?? 0,
     total,
+    step: group.step ?? 1,
     operators: 0,
     tally: { forward: NOTHING, backward: NOTHING },
   };

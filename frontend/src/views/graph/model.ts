@@ -69,6 +69,7 @@ export interface GroupView {
   readonly layers: number;
   readonly start?: number;
   readonly total?: number;
+  readonly step?: number;
 }
 
 export interface PlanView {
@@ -122,6 +123,8 @@ export interface GraphGroup {
   readonly layers: number;
   readonly start: number;
   readonly total: number;
+  /** From one layer of a run to the next. */
+  readonly step: number;
   readonly operators: number;
   readonly tally: Readonly<Record<Direction, Tally>>;
 }

@@ -1,6 +1,6 @@
 /** Paint groups: closed boxes, open frames and the strips of layers. */
 
-import { BOX, FONT, fontOf, GROUP, type GroupArt } from "./art";
+import { BOX, FONT, fontOf, GROUP, type GroupArt, lastOf } from "./art";
 import type { GraphGroup } from "./model";
 import type { Detail, Look } from "./paint";
 import { paintOutline } from "./paintBox";
@@ -195,7 +195,8 @@ function paintStrip(
   pen.fillStyle = theme.strip;
   pen.fillRect(x, y, width, height);
   pen.fillStyle = theme.stripOn;
-  pen.fillRect(x + group.start * step, y, Math.max(1.5, group.layers * step), height);
+  const shown = lastOf(group) - group.start + 1;
+  pen.fillRect(x + group.start * step, y, Math.max(1.5, shown * step), height);
   // Gaps between the cells; where these would be too narrow, a cell is of several layers.
   const each = Math.ceil(5 / step);
   pen.fillStyle = ground;

@@ -114,7 +114,7 @@ def _layouts(frequencies: Any) -> list[tuple[str, Any]]:
         single = frequencies[::2]
     else:
         single = frequencies
-    return [("halves", np.tile(single, 2)), ("pairs", np.repeat(single, 2)), ("once", single)]
+    return [("halves", np.tile(single, 2)), ("neighbours", np.repeat(single, 2)), ("once", single)]
 
 
 def _same(place: Place | None, first: Place) -> bool:
@@ -139,7 +139,7 @@ def _place(sample: Sample, columns: Any, sine: bool) -> Place | None:
 
 
 def _attributes(columns: Any, form: str, scale: float) -> tuple[tuple[str, Attribute], ...]:
-    single = {"halves": columns[: len(columns) // 2], "pairs": columns[::2], "once": columns}[form]
+    single = {"halves": columns[: len(columns) // 2], "neighbours": columns[::2], "once": columns}[form]
     attributes: dict[str, Attribute] = {"head_dim": 2 * len(single), **_rule(single)}
     if form != "halves":
         attributes["form"] = form

@@ -249,7 +249,9 @@ def _rewrite(calls: Calls, root: Call) -> Replacement | None:
     if made is None:
         return None
     bias, before = made
-    steps = found.dropout or found.cap or found.sinks is not None or (bias is not None and found.mask.causal)
+    sinks = calls.plain(found.sinks) if found.sinks is not None else None
+    alone = sinks is None or (found.mask.causal and len(calls.shape(sinks)) == 1)
+    steps = found.dropout or not alone or (bias is not None and found.mask.causal)
     calls_made = _steps(calls, root, found, bias) if steps else [_one(calls, root, found, bias)]
     return Replacement(calls=(*before, *calls_made), inner=tuple(n for n in found.inner if n != root.name))
 
@@ -279,14 +281,14 @@ def _meta(calls: Calls, found: Attention) -> TensorMeta:
 
 def _one(calls: Calls, root: Call, found: Attention, bias: Argument) -> Call:
     """Return the one call that an attention is."""
-    attributes = _scale(calls, found)
+    attributes = (*_scale(calls, found), *found.mask.bounds, *((("softcap", found.cap),) if found.cap else ()))
     operands: tuple[Argument, ...] = (found.q, found.k, found.v)
     if not found.mask.causal:
         name, operands = "full_attention", operands if bias is None else (*operands, bias)
-    elif found.mask.window:
-        name, attributes = "window_attention", (*attributes, ("window", found.mask.window))
+    elif found.sinks is not None:
+        name, operands = "sink_attention", (*operands, calls.plain(found.sinks))
     else:
-        name = "attention"
+        name = "window_attention" if found.mask.bounds else "attention"
     return fused(root, name, operands, attributes, meta=_meta(calls, found))
 
 
@@ -307,8 +309,7 @@ def _steps(calls: Calls, root: Call, found: Attention, bias: Argument) -> list[C
     if bias is not None:
         then("biased", "aten.add.Tensor", bias)
     if found.mask.causal:
-        window = found.mask.window
-        then("hidden", "fused.hide_future", keywords=(("window", window),) if window else ())
+        then("hidden", "fused.hide_future", keywords=found.mask.bounds)
     if found.sinks is not None:
         keys = scores.shape[-1]
         wide = TensorMeta((*scores.shape[:-1], keys + 1), scores.dtype)
@@ -349,7 +350,7 @@ def grouped(program: Program) -> Program:
     ))  # fmt: skip
 
 
-_ATTENTIONS = ("fused.attention", "fused.window_attention", "fused.full_attention")
+_ATTENTIONS = ("fused.attention", "fused.window_attention", "fused.full_attention", "fused.sink_attention")
 _READERS = (*_ATTENTIONS, "fused.attention_scores")
 _THROUGH = frozenset({"fused.rotary", "fused.rms_norm", "aten.rms_norm.default", "aten.layer_norm.default",
                       "aten.mul.Tensor", "aten.div.Tensor", "aten.to.dtype", "aten.cat.default",

@@ -17,15 +17,15 @@ class Hidden:
     Parameters
     ----------
     causal
-        Whether keys after the query are hidden.
-    window
-        Keys up to the query's that it sees; 0 for all.
+        Whether the query's place says which keys are hidden: those after it, if there are no bounds.
+    bounds
+        One of `window`, `chunk` and `reach`, as the operator `hide_future` has them; nothing for none.
     bias
         What is added to the scores in place of these; None for nothing.
     """
 
     causal: bool = False
-    window: int = 0
+    bounds: tuple[tuple[str, Argument], ...] = ()
     bias: Argument = None
 
 
@@ -45,11 +45,10 @@ def hidden(calls: Calls, mask: Argument, *, seen: bool) -> Hidden:
     bare = calls.plain(mask)
     made = calls.maker(bare)
     truth = calls.meta(bare).dtype == "bool"
-    if made is not None and made.target == "fused.causal_mask" and (seen or not truth):
-        window = made.keyword("window") or 0
-        others = [key for key, _ in made.keywords if key not in ("window", "fill")]
-        if isinstance(window, int) and not others and calls.shape(bare)[-2:] == calls.shape(mask)[-2:]:
-            return Hidden(causal=True, window=window)
+    if made is not None and made.target in ("fused.causal_mask", "fused.window_mask") and (seen or not truth):
+        bounds = tuple((key, value) for key, value in made.keywords if key != "fill")
+        if calls.shape(bare)[-2:] == calls.shape(mask)[-2:]:
+            return Hidden(causal=True, bounds=bounds)
     if made is not None and base(made.target) == "full" and made.arguments[1] == (seen if truth else 0):
         return NOTHING
     return Hidden(bias=mask)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ....core.graph import Attribute
-from ....core.symbol import Size
+from ....ops.constant import BOUNDS
 from ..program import Argument
 from .site import Row, Site, UnloweredError, text
 
 SAME = (
     "attention", "attention_scores", "attend", "collect", "cross_entropy", "dispatch", "expert_linear",
-    "full_attention", "geglu", "hide_future", "merge_heads", "place", "rms_norm", "rotary", "rotary_table", "route",
-    "split_heads", "swiglu", "window_attention",
+    "full_attention", "geglu", "hide_future", "masked_attention", "merge_heads", "place", "rms_norm", "rotary",
+    "rotary_table", "route", "sink_attention", "split_heads", "swiglu", "window_attention",
 )  # fmt: skip
 """Operators whose operands and attributes are the arguments and keywords of the call."""
 
@@ -35,46 +35,16 @@ def _same(op: str) -> Callable[[Site], tuple[str, ...]]:
     return row
 
 
-def _causal_mask(at: Site) -> str:
-    """Lower a mask of the keys up to a query's place, of a window or a chunk of them."""
-    *_, queries, keys = at.made.shape
-    window, chunk = (at.argument(9, name) for name in ("window", "chunk"))
-    if window is None and chunk is None:
-        return _mask(at, at.node("causal_mask", sizes=text((queries, keys))))
-    i, j = _places(at, queries, 1), _places(at, keys, 0)
-    seen = at.node("compare", j, i, relation="le")
-    if window is not None:
-        first = at.node("shift", i, amount=-at.integer(9, "window"))
-        seen = at.node("logical_and", seen, at.node("compare", j, first, relation="gt"))
-    if chunk is not None:
-        size = at.full((), at.integer(9, "chunk"), "int64")
-        mine, its = (at.node("floor_divide", place, size) for place in (i, j))
-        seen = at.node("logical_and", seen, at.node("compare", mine, its, relation="eq"))
-    return _mask(at, seen)
-
-
-def _window_mask(at: Site) -> str:
-    """Lower a mask of the keys that are near a query, before and after it."""
-    *_, queries, keys = at.made.shape
-    i, j, reach = _places(at, queries, 1), _places(at, keys, 0), at.integer(9, "reach")
-    before = at.node("compare", j, at.node("shift", i, amount=-reach), relation="ge")
-    after = at.node("compare", j, at.node("shift", i, amount=reach), relation="le")
-    return _mask(at, at.node("logical_and", before, after))
-
-
-def _places(at: Site, size: Size, dim: int) -> str:
-    return at.unsqueezed(at.node("arange", sizes=text((size,))), dim)
-
-
-def _mask(at: Site, seen: str) -> str:
-    """Return the mask in the form and with the dims that the call has."""
-    made = at.made
-    if made.dtype != "bool":
-        square = at.meta(seen).shape
-        seen = at.node("masked_fill", at.full(square, 0.0, made.dtype), at.node("logical_not", seen),
-                       value=at.real(9, "fill", float("-inf")))  # fmt: skip
-    seen = at.unsqueezed(seen, *range(len(made.shape) - 2))
-    return at.expanded(seen, made.shape)
+def _seen_mask(at: Site) -> str:
+    """Lower a mask by what a query sees: keys up to its place, of them a window or a chunk, or those around it."""
+    bounds = {name: at.integer(9, name) for name in BOUNDS if at.argument(9, name) is not None}
+    square = at.made.shape[-2:]
+    if at.made.dtype == "bool":
+        made = at.node("causal_mask", sizes=text(square), **bounds)
+    else:
+        fill = at.real(9, "fill", float("-inf"))
+        made = at.node("causal_mask", sizes=text(square), dtype=at.made.dtype, fill=fill, **bounds)
+    return at.expanded(at.unsqueezed(made, *range(len(at.made.shape) - 2)), at.made.shape)
 
 
 def _constant(at: Site) -> str:
@@ -84,6 +54,6 @@ def _constant(at: Site) -> str:
 
 FUSED: Mapping[str, Row] = MappingProxyType({
     **{f"fused.{op}": _same(op) for op in SAME},
-    "fused.causal_mask": _causal_mask, "fused.window_mask": _window_mask, "fused.constant": _constant,
+    "fused.causal_mask": _seen_mask, "fused.window_mask": _seen_mask, "fused.constant": _constant,
 })  # fmt: skip
 """Calls that stand for several."""

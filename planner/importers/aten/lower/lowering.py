@@ -34,8 +34,8 @@ def _check_sizes(program: Program) -> None:
             if not _symbols(size) <= known:
                 raise ModelError(
                     "model.size-data",
-                    f"In {call.module or 'the model'}, {call.target} gives a tensor of a size {size} that depends on what "
-                    f"the inputs hold{f' ({call.source})' if call.source else ''}.",
+                    f"In {call.module or 'the model'}, {call.target} gives a tensor of a size {size} that depends on "
+                    f"what the inputs hold{f' ({call.source})' if call.source else ''}.",
                     "Write it with sizes that are known, e.g. with slots and a mask.", subject=call.module,
                 )  # fmt: skip
 

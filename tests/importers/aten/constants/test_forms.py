@@ -162,7 +162,7 @@ def test_rotary_tables(theta: float, width: int) -> None:
     assert read == [Ref(calls[0].name), Ref(f"{calls[0].name}:1")]
 
 
-@pytest.mark.parametrize("layout", ["once", "pairs"])
+@pytest.mark.parametrize("layout", ["once", "neighbours"])
 def test_layouts_of_rotary_tables(layout: str) -> None:
     frequencies = 1.0 / 1e4 ** (torch.arange(0, 8, 2).float() / 8)
 

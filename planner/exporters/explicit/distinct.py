@@ -1,0 +1,62 @@
+"""Names for classes: one for each text, so that modules of one class whose code differs are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .write import ClassText
+
+
+@dataclass(slots=True)
+class _Class:
+    """A class with its name and the modules that it is the code of."""
+
+    name: str
+    first: ClassText
+    modules: list[str]
+
+
+@dataclass(slots=True)
+class Classes:
+    """The classes of a model, in the order in which they have to be defined.
+
+    Modules share a class if their code is the same but for their own paths. Of several classes with one name in the
+    model, the second is called `Name_2`, and so on.
+
+    Parameters
+    ----------
+    reserved
+        Names that mean something else in the file.
+    names
+        Scope and module path → class name.
+    """
+
+    reserved: frozenset[str]
+    names: dict[tuple[int, str], str] = field(default_factory=dict)
+    _classes: dict[tuple[str, str, str], _Class] = field(default_factory=dict)
+
+    def add(self, scope: int, module: str, wanted: str, text: ClassText) -> None:
+        """Name the class of a module, `wanted` if that is free."""
+        code = text.text.replace(f"{module}.", "").replace(f"{module}/", "") if module else text.text
+        key = (wanted, text.base, code)
+        if key in self._classes:
+            self._classes[key].modules.append(module)
+        else:
+            self._classes[key] = _Class(self._free(wanted), text, [module])
+        self.names[scope, module] = self._classes[key].name
+
+    def _free(self, wanted: str) -> str:
+        taken = {each.name for each in self._classes.values()} | self.reserved
+        if wanted in self.reserved:
+            wanted = f"{wanted}Module"
+        names = [wanted, *(f"{wanted}_{number}" for number in range(2, len(taken) + 3))]
+        return next(name for name in names if name not in taken)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of every class."""
+        for each in self._classes.values():
+            others = each.modules[1:]
+            more = f", and {len(others) - 2} more" if len(others) > 2 else ""
+            same = f"; the same for {', '.join(others[:2])}{more}" if others else ""
+            yield f'class {each.name}({each.first.base}):\n    """{each.first.doc}{same}."""\n\n{each.first.text}'
