@@ -10,10 +10,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from planner.core.json_text import parse
 from planner.errors import PlannerError
 
-from .limits import JSON, MAX_BODY
+from .limits import JSON, MAX_BODY, MAX_UPLOAD
 from .problems import Refusal, of_diagnostic, problem
 
 BODY_SECONDS = 30.0
+UPLOADS = frozenset({"/api/v1/models/import"})
+"""Paths whose bodies are files; what is in them is for the importers to judge."""
 
 
 class Bodies:
@@ -29,8 +31,9 @@ class Bodies:
             return
         headers = Headers(scope=scope)
         try:
-            body = await _read(headers, receive)
-            if "json" in headers.get("content-type", "") and body:
+            uploaded = scope["path"] in UPLOADS
+            body = await _read(headers, receive, MAX_UPLOAD if uploaded else MAX_BODY)
+            if not uploaded and "json" in headers.get("content-type", "") and body:
                 _check(body)
         except Refusal as refusal:
             answer = refusal.response()
@@ -54,11 +57,11 @@ class Bodies:
         await self.app(scope, again, send)
 
 
-async def _read(headers: Headers, receive: Receive) -> bytes:
+async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
     declared = headers.get("content-length", "0")
     # Longer numbers are not parsed at all.
-    if not declared.isdecimal() or len(declared) > 15 or int(declared) > MAX_BODY:
-        raise _too_large()
+    if not declared.isdecimal() or len(declared) > 15 or int(declared) > most:
+        raise _too_large(most)
     parts: list[bytes] = []
     count = 0
     try:
@@ -69,8 +72,8 @@ async def _read(headers: Headers, receive: Receive) -> bytes:
                     raise Refusal(400, "http.incomplete", "The connection ended before the body did.")
                 parts.append(message.get("body", b""))
                 count += len(parts[-1])
-                if count > MAX_BODY:
-                    raise _too_large()
+                if count > most:
+                    raise _too_large(most)
                 if not message.get("more_body"):
                     return b"".join(parts)
     except TimeoutError:
@@ -85,5 +88,5 @@ def _check(body: bytes) -> None:
     parse(text, "The body", JSON)
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, "http.too-large", f"The body is larger than {MAX_BODY:,} bytes.", "Send less.")
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, "http.too-large", f"The body is larger than {most:,} bytes.", "Send less.")

@@ -12,11 +12,15 @@ from planner import PlannerError
 from planner.core.graph import ModelGraph
 from planner.importers import load_zoo, zoo_names
 
+from .answers import model_answer
 from .evaluation import Evaluated, Evaluator
+from .imports import ImportQueue
 from .jobs import Bundle, JobQueue
 from .problems import Refusal
+from .schemas import Job, Model
 from .settings import Settings
 from .store import Database, ModelStore, PlanStore, StoredPlan
+from .traces import Traces
 
 
 class Desk:
@@ -27,13 +31,29 @@ class Desk:
         self.database = Database(settings.database_url)
         self.models = ModelStore(self.database)
         self.plans = PlanStore(self.database)
-        self.evaluator = Evaluator()
+        self.traces = Traces(None if settings.data is None else settings.data / "traces")
+        self.evaluator = Evaluator(self.traces)
         self.jobs = JobQueue(bundle)
+        self.imports = ImportQueue(self.keep)
 
     def close(self) -> None:
         """End the jobs and close the database."""
         self.jobs.close()
+        self.imports.close()
         self.database.close()
+
+    def keep(self, graph: ModelGraph) -> Model:
+        """Keep an imported model, and return it as it is answered."""
+        self.evaluator.keep(graph)
+        return model_answer(graph, self.models.add(graph.source).id)
+
+    def job(self, job_id: str) -> Job | None:
+        """Return a job of any kind."""
+        return self.jobs.get(job_id) or self.imports.get(job_id)
+
+    def cancel(self, job_id: str) -> Job | None:
+        """Cancel a job of any kind."""
+        return self.jobs.cancel(job_id) or self.imports.cancel(job_id)
 
     def graph(self, model_id: str) -> ModelGraph:
         """Return the graph of a model by its id; a name is looked up among those that come along, never as a file."""

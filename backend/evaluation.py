@@ -17,6 +17,9 @@ from planner.core.graph import ModelGraph, ModelSource
 from planner.core.plan import Decisions
 from planner.core.report import Report
 from planner.core.view import PlanView
+from planner.importers import load_at_once
+
+from .traces import Traces
 
 KEPT = 64
 
@@ -44,9 +47,16 @@ class Evaluated:
 
 
 class Evaluator:
-    """The evaluations at hand, least recently used out first; safe for several threads."""
+    """The evaluations at hand, least recently used out first; safe for several threads.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    traces
+        Where graphs are kept that take long to trace.
+    """
+
+    def __init__(self, traces: Traces | None = None) -> None:
+        self._traces = traces or Traces(None)
         self._kept: OrderedDict[tuple[str, str, Decisions], Evaluated] = OrderedDict()
         self._graphs: OrderedDict[tuple[str, str], ModelGraph] = OrderedDict()
         self._lock = Lock()
@@ -81,12 +91,26 @@ class Evaluator:
             if (found := self._graphs.get(key)) is not None:
                 self._graphs.move_to_end(key)
                 return found
+        graph = self._traces.get(source)
+        if graph is not None:
+            self._hold(graph)
+            return graph
         graph = compose.load_source(source)
+        self.keep(graph)
+        return graph
+
+    def keep(self, graph: ModelGraph) -> None:
+        """Keep the graph of a model that was just loaded; a traced one for good."""
+        source = graph.source
+        if source.kind == "hf_config" and isinstance(load_at_once(source.content, source.name), ModelSource):
+            self._traces.put(graph)
+        self._hold(graph)
+
+    def _hold(self, graph: ModelGraph) -> None:
         with self._lock:
-            self._graphs[key] = graph
+            self._graphs[graph.source.digest, graph.source.name] = graph
             while len(self._graphs) > KEPT:
                 self._graphs.popitem(last=False)
-        return graph
 
     def plan(self, source: ModelSource, decisions: Decisions) -> Evaluated:
         """Return the evaluation of decisions on a model."""

@@ -10,6 +10,7 @@ from planner.errors import LayoutError, PlannerError
 from planner.redistribution import meet
 
 MAX_BODY = 2 << 20
+MAX_UPLOAD = 64 << 20
 MAX_CONFIG = 1 << 20
 # The search for a redistribution grows steeply with the axes that it may use.
 MAX_AXES = 6

@@ -6,8 +6,8 @@ variable                    default               meaning
 ``SHARDWRIGHT_HOST``        127.0.0.1             IP address (or ``localhost``) to listen on
 ``SHARDWRIGHT_PORT``        8000                  port to listen on; 0 lets the system choose
 ``SHARDWRIGHT_TOKEN``       none                  what clients have to show; needed on any address but loopback
-``SHARDWRIGHT_DATA``        the user's data       folder of the database; made if it is not there
-                            folder
+``SHARDWRIGHT_DATA``        the user's data       folder of the database and of traced models; made if it
+                            folder                is not there
 ``SHARDWRIGHT_DATABASE``    SQLite in that        address of the database, as SQLAlchemy writes it
                             folder
 ==========================  ====================  ===============================================================
@@ -40,6 +40,8 @@ class Settings:
         What clients have to show; empty if nothing.
     database_url
         The database; by default one in memory, for tests.
+    data
+        Folder for what is made again if it is lost; nothing is kept there without one.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class Settings:
     port: int = DEFAULT_PORT
     token: str = field(default="", repr=False)
     database_url: str = field(default=IN_MEMORY, repr=False)
+    data: Path | None = None
 
     def __post_init__(self) -> None:
         if self.host != "localhost":
@@ -106,8 +109,9 @@ class Settings:
             port = int(text)
         if token is None:
             token = environment.get("SHARDWRIGHT_TOKEN", "")
-        database = environment.get("SHARDWRIGHT_DATABASE") or f"sqlite:///{_data_folder(environment) / 'plans.db'}"
-        return cls(host=host, port=port, token=token, database_url=database)
+        data = _data_folder(environment)
+        database = environment.get("SHARDWRIGHT_DATABASE") or f"sqlite:///{data / 'plans.db'}"
+        return cls(host=host, port=port, token=token, database_url=database, data=data)
 
 
 def _data_folder(environment: Mapping[str, str]) -> Path:

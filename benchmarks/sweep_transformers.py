@@ -58,7 +58,9 @@ def cut(values: Any, layers: int = LAYERS, old: int = 0) -> Any:
         elif key in {"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"} and isinstance(value, int):
             out[key] = min(value, 1)
         elif isinstance(value, dict):
-            out[key] = cut(value, layers, count)
+            by_layer = bool(value) and all(inner.isdigit() for inner in value)
+            kept = {inner: each for inner, each in value.items() if not by_layer or int(inner) < layers}
+            out[key] = cut(kept, layers, count) if not by_layer else kept
         else:
             out[key] = value
     return out
@@ -70,12 +72,14 @@ def _kinds(entries: list[Any], layers: int) -> list[Any]:
     return [*entries[: layers - 1], other]
 
 
-def default_config(kind: str) -> dict[str, Any]:
-    """Return the two-layer config of a model type."""
+def default_config(kind: str, layers: int = LAYERS) -> dict[str, Any]:
+    """Return the default config of a model type, with fewer layers."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    plain = {key: value for key, value in CONFIG_MAPPING[kind]().to_dict().items() if value is not None}
-    return {**cut(json.loads(json.dumps(plain, default=str))), "model_type": kind}
+    # With words for numbers that JSON has none for.
+    whole = json.loads(CONFIG_MAPPING[kind]().to_json_string(use_diff=False))
+    plain = {key: value for key, value in whole.items() if value is not None}
+    return {**cut(plain, layers), "model_type": kind}
 
 
 def one(kind: str, pipe: Connection) -> None:
@@ -86,13 +90,22 @@ def one(kind: str, pipe: Connection) -> None:
     stage, found = "config", {}
     try:
         from planner.core.graph import ModelSource
+        from planner.errors import ModelError
         from planner.importers.tracing.hf import trace_config
         from planner.importers.transformers_config import canonical_config
 
-        values = default_config(kind)
-        content = canonical_config(values, kind)
-        stage = "trace"
-        program = trace_config(content, kind)
+        for layers in (LAYERS, 2 * LAYERS, 3 * LAYERS):
+            stage = "config"
+            content = canonical_config(default_config(kind, layers), kind)
+            stage = "trace"
+            try:
+                program = trace_config(content, kind)
+                break
+            except ModelError as problem:
+                # Some types need as many layers as their default has of kinds.
+                if problem.code != "model.config-invalid" or layers == 3 * LAYERS:
+                    stage = "model" if problem.code == "model.config-invalid" else stage
+                    raise
         found = {"calls": len(program.calls), "fixed": program.fixed}
         stage = "import"
         from planner.importers.aten.build import build

@@ -1,4 +1,4 @@
-"""Proofs of plans, as jobs with progress."""
+"""Jobs with progress: proofs of plans, and imports of models."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from planner import compose
 from planner.errors import ProofError
 
 from ..desk import AppDesk, Desk
-from ..jobs import FINAL
 from ..problems import Refusal
 from ..schemas import Job, ProofRequest
+from ..task_queue import FINAL
 from . import api_router
 
 router = api_router("jobs")
@@ -40,7 +40,7 @@ def prove(plan_id: str, desk: AppDesk, wanted: ProofRequest | None = None) -> Jo
 @router.get("/jobs/{job_id}")
 def job(job_id: str, desk: AppDesk) -> Job:
     """Return a job."""
-    return _known(desk.jobs.get(job_id))
+    return _known(desk.job(job_id))
 
 
 @router.get(
@@ -48,7 +48,7 @@ def job(job_id: str, desk: AppDesk) -> Job:
 )
 async def events(job_id: str, desk: AppDesk) -> StreamingResponse:
     """Stream the states of a job as server-sent events, until it ends."""
-    _known(desk.jobs.get(job_id))
+    _known(desk.job(job_id))
     return StreamingResponse(
         _states(desk, job_id), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
@@ -57,7 +57,7 @@ async def events(job_id: str, desk: AppDesk) -> StreamingResponse:
 @router.delete("/jobs/{job_id}")
 def cancel(job_id: str, desk: AppDesk) -> Job:
     """Cancel a job; one that has ended stays as it is."""
-    return _known(desk.jobs.cancel(job_id))
+    return _known(desk.cancel(job_id))
 
 
 def _known(job: Job | None) -> Job:
@@ -68,7 +68,7 @@ def _known(job: Job | None) -> Job:
 
 async def _states(desk: Desk, job_id: str) -> AsyncIterator[str]:
     last, quiet = None, 0
-    while (job := desk.jobs.get(job_id)) is not None:
+    while (job := desk.job(job_id)) is not None:
         if job is not last:
             yield f"data: {job.model_dump_json()}\n\n"
             last, quiet = job, 0

@@ -49,6 +49,7 @@ from .requests import (
     Trial,
 )
 from .results import FrontWay, Job, Proof, ProofMesh, ProofRow, RedistributionAnswer, RedistributionStep, Slices
+from .schedules import ScheduleAnswer, ScheduleEntry, ScheduleNumbers, ScheduleRequest
 from .tables import Cluster, DeviceEntry, Entry, Health, Model, Place, PresetEntry, Problem, Registry
 
 __all__ = [
@@ -100,6 +101,10 @@ __all__ = [
     "RedistributionRequest",
     "RedistributionStep",
     "Registry",
+    "ScheduleAnswer",
+    "ScheduleEntry",
+    "ScheduleNumbers",
+    "ScheduleRequest",
     "Slices",
     "SplitAxisChange",
     "Summary",

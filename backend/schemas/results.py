@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from .tables import Problem
+from .tables import Model, Problem
 
 
 class ProofRow(BaseModel):
@@ -36,16 +36,25 @@ class Proof(BaseModel):
 
 
 class Job(BaseModel):
-    """A job; `version` is the version of the plan that it proves."""
+    """A job: a proof of a plan, at its version, or an import of a model, whose `plan` is empty.
+
+    Parameters
+    ----------
+    result
+        Of a proof that is done.
+    model
+        Of an import that is done.
+    """
 
     id: str
-    kind: Literal["proof"]
+    kind: Literal["proof", "import"]
     plan: str
     version: int
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: float
     message: str
     result: Proof | None
+    model: Model | None
     problem: Problem | None
 
 

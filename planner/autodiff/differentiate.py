@@ -48,10 +48,12 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
             fanouts=tuple(
                 _backward(assignment, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
                 if (index, f.value) in with_gradient
-                else f
+                else replace(f, again=_again(assignment, f, with_gradient))
                 for f in scope.fanouts
             ),
-            updates=tuple(_update(assignment, p, plan_edge) for p in scope.assembly.parameters),
+            updates=tuple(
+                _update(assignment, p, plan_edge) for p in scope.assembly.parameters if p.parameter.trainable
+            ),
         )
         for index, scope in enumerate(sharded.scopes)
     )
@@ -90,20 +92,26 @@ def _backward(
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
         for raw, members in groups.values()
     )
-    again = tuple(
-        replace(delivery, readers=(position,))
-        for delivery in fanout.forward
-        for position in delivery.readers
-        if fanout.regather and delivery.redistribution.steps and _keeps(assignment, readers[position])
-    )
+    again = _again(assignment, fanout, with_gradient)
     deferred = placed is not None and placed.deferred
     return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
 
 
-def _keeps(assignment: Assignment, reader: Reader) -> bool:
+def _again(assignment: Assignment, fanout: Fanout, with_gradient: frozenset[Place]) -> tuple[Delivery, ...]:
+    """Return what is brought to readers a second time, since it was let go: also of a parameter without gradient."""
+    return tuple(
+        replace(delivery, readers=(position,))
+        for delivery in fanout.forward
+        for position in delivery.readers
+        if fanout.regather and delivery.redistribution.steps
+        and _keeps(assignment, fanout.readers[position], with_gradient)
+    )  # fmt: skip
+
+
+def _keeps(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]) -> bool:
     """Return whether a reader's operator needs this operand again in backward."""
     node = _node(assignment, reader)
-    if node is None:
+    if node is None or not any((reader.scope, value.name) in with_gradient for value in node.node.results):
         return False
     definition = OPS[node.node.op]
     return definition.operand_names[reader.operand] in definition.saved
@@ -129,11 +137,16 @@ def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]
 
 
 def _values_with_gradient(assignment: Assignment) -> frozenset[Place]:
-    """Return all parameters and values that depend on a parameter and on which the loss depends.
+    """Return all trained parameters, and values that depend on one, on which the loss depends.
 
     What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
     """
-    parameters = {(i, p.parameter.name) for i, a in enumerate(assignment.assemblies) for p in a.parameters}
+    parameters = {
+        (i, p.parameter.name)
+        for i, a in enumerate(assignment.assemblies)
+        for p in a.parameters
+        if p.parameter.trainable
+    }
     flows = tuple(_flows(assignment))
     losses = ((0, name) for name in assignment.graph.root.outputs[:1])
     wanted = _reached(losses, ((target, source) for source, target in flows))

@@ -256,22 +256,26 @@ def schedule(
         str, typer.Option(metavar="NAME", help="What `automatic` makes small: makespan, or the longest span of a rank.")
     ] = "makespan",
     as_csv: Annotated[bool, typer.Option("--csv", help="Write the order as torch's CSV.")] = False,
+    as_trace: Annotated[bool, typer.Option("--trace", help="Write a trace that Perfetto opens.")] = False,
     as_json: Json = False,
 ) -> None:
     """Draw a pipeline schedule of equal parts, with its bubble and what it keeps."""
-    from .schedules import Asked, answer, answer_json, answer_text, csv_text, listing
+    from ..schedules import EqualParts, equal_parts
+    from .schedules import answer_json, answer_text, csv_text, listing, trace_text
 
     if not name:
         show(listing())
         return
-    found = answer(
-        Asked(
+    found = equal_parts(
+        EqualParts(
             name=name, ranks=ranks, microbatches=microbatches, per_rank=parts, forward=forward, backward_input=inputs,
             backward_weight=weights, send=send, keep=keep, objective=objective,
         )
     )  # fmt: skip
     if as_json:
         show_json(answer_json(found))
+    elif as_trace:
+        show(trace_text(found))
     else:
         show(csv_text(found) if as_csv else answer_text(found, terminal_width() or 120))
 

@@ -34,11 +34,22 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A trainable tensor of a module, named by its path, with a token for the layer index in a repeated block."""
+    """A parameter of a module, named by its path, with a token for the layer index in a repeated block.
+
+    Parameters
+    ----------
+    initial
+        What it starts with: `normal`, `ones` or `zeros`; `frozen` for one that is not trained.
+    """
 
     name: str
     meta: TensorMeta
     initial: str = "normal"
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it gets a gradient, and is updated."""
+        return self.initial != "frozen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +273,7 @@ class ModelGraph:
 
     @property
     def parameter_count(self) -> int:
-        """Number of trainable numbers, every layer counted, a shared parameter once."""
+        """Number of numbers in all parameters, every layer counted, a shared parameter once."""
         blocks = [(1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats)]
         return sum(count * _elements(p) for count, block in blocks for p in block.parameters)
 

@@ -107,6 +107,7 @@ def _optimizer_elements(training: TrainingGraph) -> int:
         scope.assembly.count * placed.optimizer.local_elements(placed.parameter.meta.concrete(symbols), mesh)
         for scope in training.scopes
         for placed in scope.assembly.parameters
+        if placed.parameter.trainable
     )
 
 

@@ -115,6 +115,8 @@ def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
                 (GRADIENTS, placed.gradient, DTYPE_BYTES[precision.gradient]),
                 (OPTIMIZER, placed.optimizer, state),
             ):
+                if item != PARAMETERS and not parameter.trainable:
+                    continue
                 elements, note = layout.local_elements(shape, mesh), f"{layout}, {size} B each"
                 note += "" if layout.even(shape, mesh) else ", largest part"
                 raw = waiting.get(parameter.name, ()) if item == GRADIENTS else ()

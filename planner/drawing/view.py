@@ -146,7 +146,7 @@ class _Drawer:
             )  # fmt: skip
 
     def _layers(self, path: str) -> int:
-        """Return how many layers a list has: one for each of its modules that stands alone, and those of its repeats."""
+        """Return how many layers a list has: its modules that stand alone, and those of its repeats."""
         graph = self.training.assignment.graph
         repeats = (repeat for repeat in graph.root.repeats if list_of(repeat.name)[0] == path)
         alone = re.compile(rf"{re.escape(path)}\.\d+")

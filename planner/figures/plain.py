@@ -13,10 +13,15 @@ OVER = "#d62728"
 
 def figure(bars: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
     """Return stacked bars as `{"data": …, "layout": …}`; plotly checks every property on the way."""
+    return drawn([{"type": "bar", **bar} for bar in bars], {"barmode": "stack", "hovermode": "closest", **layout})
+
+
+def drawn(data: list[dict[str, Any]], layout: dict[str, Any]) -> dict[str, Any]:
+    """Return traces of any kind as `{"data": …, "layout": …}`; plotly checks every property on the way."""
     import plotly.graph_objects as go
 
-    made = go.Figure(data=[go.Bar(**bar) for bar in bars])
-    made.update_layout(template="none", barmode="stack", hovermode="closest", **layout)
+    made = go.Figure(data=data)
+    made.update_layout(template="none", **layout)
     plain: dict[str, Any] = made.to_plotly_json()
     # The empty template that "none" stands for; a figure without one takes what the page gives it.
     plain["layout"].pop("template", None)

@@ -9,18 +9,21 @@ from ..core.graph import ModelGraph, ModelSource
 from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
-from .graph_json import KIND, read_graph
-from .load import load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
+from .graph_json import KIND, read_graph, write_graph
+from .load import load_at_once, load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
 from .module_source import load_module
 from .modules import KIND as MODULE
 from .shrink import fewer_layers, smaller_content
 from .shrink import way as shrink_way
 from .sizes import Sizes
+from .watch import Watch
 from .zoo_models import zoo_names
 
 __all__ = [
     "IMPORTERS",
     "ImporterDef",
+    "Watch",
+    "load_at_once",
     "load_bytes",
     "load_code",
     "load_hf_config",
@@ -28,8 +31,10 @@ __all__ = [
     "load_own",
     "load_source",
     "load_zoo",
+    "read_graph",
     "shrink_way",
     "shrunk",
+    "write_graph",
     "zoo_names",
 ]
 

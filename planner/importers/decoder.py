@@ -121,22 +121,23 @@ def _experts(build: BlockBuilder, x: str, config: DecoderConfig) -> str:
 
     The fused weight of gate and up has a dim for these two, as the one of GPT-2 has for queries, keys and values.
     """
-    path, count, width = f"{LAYER}.mlp", config.experts, config.expert_size
+    gate, path, count, width = f"{LAYER}.mlp.gate", f"{LAYER}.mlp.experts", config.experts, config.expert_size
     hidden = config.hidden_size
-    logits = _linear(build, f"{path}.gate", x, count, False)
-    (shares,) = build.node(f"{path}/shares", "softmax", logits)
+    weight = build.parameter(f"{gate}.weight", (count, hidden))
+    (logits,) = build.node(f"{gate}/logits", "linear", x, weight)
+    (shares,) = build.node(f"{gate}/shares", "softmax", logits, attributes={"dim": 2})
     routing = {"count": config.experts_per_token, "normalized": config.normalized_shares}
     (weights,) = build.node(f"{path}/route", "route", shares, attributes=routing)
     (y,) = build.node(f"{path}/dispatch", "dispatch", weights, x)
-    weight = build.parameter(f"{path}.experts.gate_up_proj", (count, 2, width, hidden))
-    (y,) = build.node(f"{path}/experts_gate_up", "einsum", y, weight, attributes={"equation": "ebsk,epnk->ebspn"})
+    weight = build.parameter(f"{path}.gate_up_proj", (count, 2, width, hidden))
+    (y,) = build.node(f"{path}/gate_up", "einsum", y, weight, attributes={"equation": "ebsk,epnk->ebspn"})
     gate, up = (
         build.node(f"{path}/pick_{part}", "select", y, attributes={"dim": 3, "index": index})[0]
         for index, part in enumerate(("gate", "up"))
     )
     (y,) = build.node(f"{path}/swiglu", "swiglu", gate, up)
-    weight = build.parameter(f"{path}.experts.down_proj", (count, hidden, width))
-    (y,) = build.node(f"{path}/experts_down", "expert_linear", y, weight)
+    weight = build.parameter(f"{path}.down_proj", (count, hidden, width))
+    (y,) = build.node(f"{path}/down", "expert_linear", y, weight)
     return build.node(f"{path}/collect", "collect", weights, y)[0]
 
 
@@ -175,9 +176,11 @@ def _modules(config: DecoderConfig) -> tuple[Module, ...]:
     if config.experts:
         fed = [("", "SparseMoeBlock"), (".gate", "TopKRouter"), (".experts", "Experts")]
         feed_forward = [(f"{LAYER}.mlp{path}", f"{prefix}{name}") for path, name in fed]
+        feed_forward.append((f"{LAYER}.mlp.experts.act_fn", "SiLUActivation"))
     else:
         feed_forward = [(f"{LAYER}.mlp", f"{prefix}MLP")]
         feed_forward += [(f"{LAYER}.mlp.{part}_proj", "Linear") for part in ("gate", "up", "down")]
+        feed_forward.append((f"{LAYER}.mlp.act_fn", "SiLUActivation"))
     rows = [
         ("", config.architecture),
         ("model", f"{prefix}Model"),

@@ -52,6 +52,23 @@ def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = 
     ModelError
         What `read_config` raises for the decoders that it knows, `canonical_config` and `Tracer.graph` for others.
     """
+    found = load_at_once(text, name, shown=shown)
+    return found if isinstance(found, ModelGraph) else tracer().graph(found.content, name, watch)
+
+
+def load_at_once(text: str, name: str, *, shown: str = "") -> ModelGraph | ModelSource:
+    """Return the graph of a config that need not be traced, else the source to trace.
+
+    Parameters
+    ----------
+    text, name, shown
+        As for `load_hf_config`.
+
+    Raises
+    ------
+    ModelError
+        As `load_hf_config`, apart from what tracing raises.
+    """
     shown = shown or name
     try:
         return build_graph(read_config(text, shown), name)
@@ -64,7 +81,7 @@ def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = 
             raise
     content = canonical_config(values, shown)
     source = ModelSource(name=name, kind="hf_config", digest=digest(content), content=content)
-    return bundled(source) or tracer().graph(content, name, watch)
+    return bundled(source) or source
 
 
 def load_zoo(name: str) -> ModelGraph:

@@ -21,7 +21,7 @@ DROPPED = frozenset(
 """Keys that say how a model is stored, called or shown, at any depth."""
 LARGEST = 1 << 40
 MOST_LAYERS = 1024
-MOST_EXPERTS = 4096
+MOST_EXPERTS = 1 << 16
 LONGEST_LIST = 4096
 
 

@@ -10,8 +10,8 @@ from .definition import Attributes, Local, OpDef, per_element, shapes_of
 from .lines import integer, misfit
 from .pointwise import literal
 
-_FORMS = ("halves", "neighbours", "once")
-"""How columns stand for frequencies: all twice, one after the other or each beside itself, or once."""
+_FORMS = ("halves", "neighbours")
+"""How columns stand for frequencies: all twice, one after the other, or each beside itself."""
 
 
 def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[TensorMeta, ...]:
@@ -21,7 +21,7 @@ def _table_infer(_: tuple[TensorMeta, ...], attributes: Attributes) -> tuple[Ten
     given = attributes.get("frequencies")
     if ("theta" in attributes) == (given is not None) or (isinstance(given, tuple) and len(given) != width // 2):
         raise misfit(f"a rotary table of width {width} needs theta, or {width // 2} frequencies")
-    table = TensorMeta((symbol("S"), width // 2 if form == "once" else width), "float32")
+    table = TensorMeta((symbol("S"), width), "float32")
     return (table, table)
 
 

@@ -56,7 +56,8 @@ def execute(train: ModuleType, job: Job) -> RankResult:
             batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
-            tensors = {n: own[n].total if n in own else p.grad for n, p in model.named_parameters()}
+            trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
+            tensors = {name: own[name].total if name in own else p.grad for name, p in trained}
             layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
             losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))

@@ -28,7 +28,8 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
         for assigned in scope.assembly.nodes:
             found += _operator(assigned, training.assignment.symbols, mesh)
         for fanout in scope.fanouts:
-            found += _fanout(fanout, mesh)
+            placed = scope.assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
+            found += _fanout(fanout, mesh, trained=placed is not None and placed.parameter.trainable)
         found += _updates(scope, mesh)
     return tuple(found)
 
@@ -43,7 +44,7 @@ def _operator(assigned: AssignedNode, symbols: Symbols, mesh: DeviceMesh) -> Ite
         yield Diagnostic(code="verify.operator-layout", subject=node.name, message=message)
 
 
-def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+def _fanout(fanout: Fanout, mesh: DeviceMesh, *, trained: bool) -> Iterator[Diagnostic]:
     value = fanout.value
     served = sorted(position for delivery in fanout.forward for position in delivery.readers)
     if served != list(range(len(fanout.readers))):
@@ -59,7 +60,7 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     returned = sorted(position for delivery in fanout.backward for position in delivery.readers)
     if giving != returned:
         yield _broken("verify.gradient-missing", value, f"readers {giving} give gradients, {returned} are used")
-    if fanout.kind == "parameter" and not fanout.backward:
+    if trained and not fanout.backward:
         yield _broken("verify.parameter-without-gradient", value, "no reader gives it a gradient")
     for delivery in fanout.backward:
         raws = {raw.normal(mesh) for i in delivery.readers if (raw := fanout.readers[i].raw) is not None}
@@ -73,6 +74,8 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh) -> Iterator[Diagnostic]:
 def _updates(scope: Scope, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     by_name = {update.parameter: update for update in scope.updates}
     for placed in scope.assembly.parameters:
+        if not placed.parameter.trainable:
+            continue
         update = by_name.pop(placed.parameter.name, None)
         if update is None:
             yield _broken("verify.update-missing", placed.parameter.name, "it is never updated")

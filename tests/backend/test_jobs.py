@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 from backend.app import create_app
-from backend.jobs import QUEUED, JobQueue, proof_answer
+from backend.jobs import JobQueue, proof_answer
+from backend.task_queue import QUEUED
 from planner.core.mesh import DeviceMesh
 from planner.proof import Proof, ProofRow
 
@@ -147,7 +149,8 @@ def test_cancelling_ends_the_ranks_too(client: Caller, short: Path) -> None:
     """In the middle of a real proof: the worker, its fork server and its ranks share a process group."""
     job = start(client)
     assert until(lambda: (now := client.ok(client.get(f"/api/v1/jobs/{job['id']}")))["progress"] >= 0.3 and now)
-    group = client.app.state.desk.jobs._tasks[job["id"]].process.pid  # type: ignore[attr-defined]
+    (worker,) = multiprocessing.active_children()
+    group = worker.pid
     client.ok(client.delete(f"/api/v1/jobs/{job['id']}"))
     until(lambda: not [p for p in Path("/proc").glob("[0-9]*") if alive(int(p.name)) and pgid(int(p.name)) == group])
 
@@ -227,7 +230,7 @@ def test_an_error_that_is_no_number_is_null(error: float) -> None:
 
 
 def test_old_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backend.jobs.KEPT", 3)
+    monkeypatch.setattr("backend.task_queue.KEPT", 3)
     queue = JobQueue()
     monkeypatch.setattr(queue, "_run", lambda: None)
     ids = []

@@ -49,7 +49,7 @@ class World:
         self.app = create_app()
         self.client = Caller(self.app, base_url=LOCAL)
         self.desk = self.app.state.desk
-        self.desk.jobs._run = lambda: None
+        self.desk.jobs._run = self.desk.imports._run = lambda: None
         # schemathesis ends the application after every request.
         self.desk.close = lambda: None
         self.schema = schemathesis.openapi.from_dict(self.app.openapi())

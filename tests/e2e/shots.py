@@ -140,6 +140,11 @@ class Studio:
         self.page.goto(f"/redistribute?{urlencode(fields)}")
         expect(self.page.get_by_test_id("ranks")).to_be_visible()
 
+    def pipeline(self) -> None:
+        self.page.goto("/pipeline?ranks=8&microbatches=16")
+        expect(self.page.get_by_test_id("numbers:zb-h1")).to_be_visible()
+        expect(self.page.locator(".barlayer").first).to_be_visible()
+
     def redistribution(self) -> None:
         self._way()
         self.page.get_by_test_id("step:1").click()
@@ -220,6 +225,7 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "find": Studio.find,
     "keys": Studio.keys,
     "conflict": Studio.conflict,
+    "pipeline": Studio.pipeline,
     "redistribution": Studio.redistribution,
     "partial-sum": Studio.partial_sum,
     "three-dims": Studio.three_dims,

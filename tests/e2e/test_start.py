@@ -71,7 +71,9 @@ def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) 
     form.get_by_role("combobox", name="Model").click()
     expect(page.get_by_text("experts", exact=True)).to_be_visible()
     page.get_by_role("option", name=re.compile("^llama-3-70b")).click()
-    expect(form.get_by_role("button", name=re.compile("Megatron over tp", re.I))).to_have_attribute("aria-pressed", "true")
+    expect(form.get_by_role("button", name=re.compile("Megatron over tp", re.I))).to_have_attribute(
+        "aria-pressed", "true"
+    )
     expect(form.get_by_role("textbox", name="Sequence")).to_have_value("8,192")
 
 

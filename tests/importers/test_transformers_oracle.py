@@ -117,8 +117,7 @@ def test_small_models(variant: str) -> None:
     model = reference(values)
     graph = load_model(json.dumps(values))
     assert parameters(graph) == {n: tuple(p.shape) for n, p in model.named_parameters()}
-    # Activations are modules there; here they are part of the operator.
-    modules = {n: type(m).__name__ for n, m in model.named_modules() if not n.endswith("act_fn")}
+    modules = {n: type(m).__name__ for n, m in model.named_modules()}
     first_layer = {m.path.replace(".*", ".0"): m.class_name for m in graph.modules}
     assert first_layer.items() <= modules.items()
     later = (".layers.1", ".layers.2", ".h.1", ".h.2")

@@ -88,7 +88,6 @@ CASES: dict[str, Node] = {
     "rotary-part": node("rotary", _heads(4), PART, PART),
     "rotary-regrouped": node("rotary", _heads(4), TABLE, TABLE, pairs="regrouped"),
     "rotary_table": node("rotary_table", head_dim=WIDTH, theta=1e4),
-    "rotary_table-once": node("rotary_table", head_dim=2 * WIDTH, theta=1e4, form="once"),
     "rotary_table-neighbours": node(
         "rotary_table", head_dim=WIDTH, frequencies=(1.0, 0.25), form="neighbours", scale=1.25
     ),

@@ -80,7 +80,7 @@ def test_experts(prove_here: Callable[..., Proof], name: str, model: str) -> Non
     mesh, presets = EXPERTS[name]
     plan = tiny_plan(mesh, *presets, graph=tiny_graph(model))
     if "dp" in mesh:
-        plan = plan.shard("mlp.experts_gate_up", {"b": ("dp",)})
+        plan = plan.shard("mlp.experts.gate_up", {"b": ("dp",)})
     training = train(plan)
     stored = {p.parameter.name: p.storage for a in training.assignment.assemblies for p in a.parameters}
     assert "ep" in stored["model.layers.*.mlp.experts.down_proj"].dims[0]
@@ -93,9 +93,9 @@ def test_experts(prove_here: Callable[..., Proof], name: str, model: str) -> Non
         for step in done.redistribution.steps
     }
     to_experts = {value for value, kind in moved if kind in {"all_to_all", "exchange"}}
-    assert {"dispatch", "experts_down"} <= to_experts or ("data_parallel", "ep") not in presets
+    assert {"dispatch", "down"} <= to_experts or ("data_parallel", "ep") not in presets
     if name in {"ep4", "zero2-ep2"}:
-        assert {("dispatch", "all_to_all"), ("experts_down", "all_to_all")} <= moved
+        assert {("dispatch", "all_to_all"), ("down", "all_to_all")} <= moved
     assert_proven(prove_here(plan))
 
 

@@ -15,6 +15,9 @@ import type {
   RedistributionRequest,
   Registry,
   Report,
+  ScheduleAnswer,
+  ScheduleEntry,
+  ScheduleRequest,
   Slices,
 } from "./types";
 
@@ -129,6 +132,12 @@ export const api = {
         params: { ...at(id), query: { node, slot } },
       }),
     ),
+  schedules: (): Promise<ScheduleEntry[]> => settle(client.GET("/api/v1/schedules")),
+  schedule: (body: ScheduleRequest): Promise<ScheduleAnswer> =>
+    settle(client.POST("/api/v1/schedules", { body })),
+  /** The order for torch, or the times for Perfetto, as text. */
+  scheduleFile: (kind: "csv" | "trace", body: ScheduleRequest): Promise<string> =>
+    settle(client.POST(`/api/v1/schedules/${kind}`, { body, parseAs: "text" })),
   prove: (id: string): Promise<Job> =>
     settle(client.POST("/api/v1/plans/{plan_id}/proofs", { params: at(id), body: { ranks: 8 } })),
   job: (id: string): Promise<Job> =>

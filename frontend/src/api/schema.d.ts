@@ -103,9 +103,29 @@ export interface paths {
         put?: never;
         /**
          * Import Model
-         * @description Import a model from the text of its `config.json`.
+         * @description Import a model from the text of its `config.json`, if it need not be traced.
          */
         post: operations["import_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import File
+         * @description Start to import a model from a file: a `config.json`, or any other that the importers read.
+         */
+        post: operations["import_file"];
         delete?: never;
         options?: never;
         head?: never;
@@ -524,6 +544,70 @@ export interface paths {
         get: operations["registry"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Schedules
+         * @description Return the schedules that can be asked for.
+         */
+        get: operations["schedules"];
+        put?: never;
+        /**
+         * Simulate
+         * @description Return when every rank does what, with the bubble and what it keeps; two schedules on one time axis.
+         */
+        post: operations["simulate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Csv
+         * @description Return the order as PyTorch's CSV, which its pipeline runtime loads.
+         */
+        post: operations["csv"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Trace
+         * @description Return the timeline as trace events, which Perfetto opens.
+         */
+        post: operations["trace"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1154,18 +1238,26 @@ export interface components {
         };
         /**
          * Job
-         * @description A job; `version` is the version of the plan that it proves.
+         * @description A job: a proof of a plan, at its version, or an import of a model, whose `plan` is empty.
+         *
+         *     Parameters
+         *     ----------
+         *     result
+         *         Of a proof that is done.
+         *     model
+         *         Of an import that is done.
          */
         Job: {
             /** Id */
             id: string;
             /**
              * Kind
-             * @constant
+             * @enum {string}
              */
-            kind: "proof";
+            kind: "proof" | "import";
             /** Message */
             message: string;
+            model: components["schemas"]["Model"] | null;
             /** Plan */
             plan: string;
             problem: components["schemas"]["Problem"] | null;
@@ -1919,6 +2011,115 @@ export interface components {
             tokens_per_second: number | null;
         };
         /**
+         * ScheduleAnswer
+         * @description The numbers and pictures of one schedule or of two.
+         */
+        ScheduleAnswer: {
+            /** Held */
+            held: components["schemas"]["Figure"][];
+            passes: components["schemas"]["Figure"];
+            /** Schedules */
+            schedules: components["schemas"]["ScheduleNumbers"][];
+        };
+        /**
+         * ScheduleEntry
+         * @description A schedule that can be asked for; `per_rank` is how many parts a rank has to have, 0 for any number.
+         */
+        ScheduleEntry: {
+            /** Aliases */
+            aliases: string[];
+            /** Name */
+            name: string;
+            /** Per Rank */
+            per_rank: number;
+            /** Summary */
+            summary: string;
+            /** Torch */
+            torch: string;
+        };
+        /**
+         * ScheduleNumbers
+         * @description What a schedule comes to.
+         *
+         *     `bound` is what no order of these passes can go below. The bubble is idle time as a share of all rank time
+         *     (`of_total`), of useful time (`of_useful`), and within the longest span of a rank (`of_span`); `causes` splits the
+         *     idle time. `kept` is the most microbatches that each rank holds at once.
+         */
+        ScheduleNumbers: {
+            /** Bound */
+            bound: number;
+            /** Bubble */
+            bubble: {
+                [key: string]: number;
+            };
+            /** Causes */
+            causes: {
+                [key: string]: number;
+            };
+            /** Kept */
+            kept: number[];
+            /** Makespan */
+            makespan: number;
+            /** Name */
+            name: string;
+            /** Note */
+            note: string;
+        };
+        /**
+         * ScheduleRequest
+         * @description A pipeline whose parts all cost the same; times in any one unit, of what a rank does for a microbatch.
+         *
+         *     `per_rank` is how many parts of the model a rank has, 0 for what the schedule needs. `keep` is how many microbatches
+         *     a rank has room for, 0 for any number; the automatic schedule heeds it. `against` is a second schedule, drawn below
+         *     the first on the same time axis.
+         */
+        ScheduleRequest: {
+            /** Against */
+            against?: string | null;
+            /**
+             * Backward Input
+             * @default 1
+             */
+            backward_input: number;
+            /**
+             * Backward Weight
+             * @default 1
+             */
+            backward_weight: number;
+            /**
+             * Forward
+             * @default 1
+             */
+            forward: number;
+            /**
+             * Keep
+             * @default 0
+             */
+            keep: number;
+            /** Microbatches */
+            microbatches: number;
+            /** Name */
+            name: string;
+            /**
+             * Objective
+             * @default makespan
+             * @enum {string}
+             */
+            objective: "makespan" | "span";
+            /**
+             * Per Rank
+             * @default 0
+             */
+            per_rank: number;
+            /** Ranks */
+            ranks: number;
+            /**
+             * Send
+             * @default 0
+             */
+            send: number;
+        };
+        /**
          * Slices
          * @description Which part each rank holds.
          *
@@ -2122,6 +2323,10 @@ export type RedistributionRequest = components['schemas']['RedistributionRequest
 export type RedistributionStep = components['schemas']['RedistributionStep'];
 export type Registry = components['schemas']['Registry'];
 export type Report = components['schemas']['Report'];
+export type ScheduleAnswer = components['schemas']['ScheduleAnswer'];
+export type ScheduleEntry = components['schemas']['ScheduleEntry'];
+export type ScheduleNumbers = components['schemas']['ScheduleNumbers'];
+export type ScheduleRequest = components['schemas']['ScheduleRequest'];
 export type Slices = components['schemas']['Slices'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
 export type Summary = components['schemas']['Summary'];
@@ -2385,6 +2590,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Model"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_file: {
+        parameters: {
+            query: {
+                name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
                 };
             };
             /** @description The request is not legal. */
@@ -3343,6 +3592,170 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    schedules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleEntry"][];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    simulate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleAnswer"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    csv: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description The order */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    trace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request is not legal. */

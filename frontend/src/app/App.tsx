@@ -8,6 +8,7 @@ import { Loading } from "../ui/states";
 const StartPage = lazy(() => import("../views/start/StartPage"));
 const PlanPage = lazy(() => import("./PlanPage"));
 const RedistributionPage = lazy(() => import("../views/redistribute/RedistributionPage"));
+const PipelinePage = lazy(() => import("../views/pipeline/PipelinePage"));
 
 export function App() {
   const route = useRoute();
@@ -29,6 +30,8 @@ export function App() {
     <Suspense fallback={<Loading label="Loading the page" />}>
       {route.page === "redistribute" ? (
         <RedistributionPage dark={dark} onTheme={toggleTheme} />
+      ) : route.page === "pipeline" ? (
+        <PipelinePage dark={dark} onTheme={toggleTheme} />
       ) : id === null ? (
         <StartPage
           dark={dark}

@@ -214,7 +214,9 @@ class Writer:
     def _update(self, name: str) -> str:
         """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
         scope = self.training.scopes[self.scope]
-        update = next(u for u in scope.updates if u.parameter == name)
+        update = next((u for u in scope.updates if u.parameter == name), None)
+        if update is None:
+            return ""
         apart = [f for f in scope.fanouts if f.value == name and f.apart]
         if not apart and not update.apart:
             return ""

@@ -154,7 +154,7 @@ def rotary_table(
     `theta` is the base of the frequencies, or the frequencies themselves. `scaling` is (factor, low frequency factor,
     high frequency factor, original length) of Llama 3.1's long-context rule (Llama 3 report, 2024): long waves are
     slowed by the factor, short ones stay, the middle is interpolated. In `form` "halves" all frequencies stand twice,
-    one after the other, in "neighbours" each beside itself, and "once" gives [length, head_dim / 2].
+    one after the other, in "neighbours" each beside itself.
     """
     if isinstance(theta, tuple):
         frequencies = torch.tensor(theta, device=device, dtype=torch.float32)
@@ -168,10 +168,8 @@ def rotary_table(
         frequencies = frequencies * (share + (1 - share) / factor)
     positions = torch.arange(first, first + length, device=device, dtype=torch.int64).float()
     angles = torch.outer(positions, frequencies)
-    if form == "neighbours":
-        angles = angles.repeat_interleave(2, dim=-1)
-    elif form == "halves":
-        angles = torch.cat((angles, angles), dim=-1)
+    neighbours = form == "neighbours"
+    angles = angles.repeat_interleave(2, dim=-1) if neighbours else torch.cat((angles, angles), dim=-1)
     return (angles.cos(), angles.sin()) if scale == 1 else (angles.cos() * scale, angles.sin() * scale)
 
 

@@ -36,6 +36,7 @@ class MasterAdamW:
         self.parts = [
             _Part(parameter, _master(parameter, update, mesh), update, gradients.get(name))
             for name, parameter in model.named_parameters()
+            if parameter.requires_grad
             for update in (updates.get(name, Update()),)
         ]
         masters = [part.master for part in self.parts]

@@ -9,6 +9,7 @@ from .fuse import fuse
 from .layers import find_layers
 from .lower import lower
 from .program import Program
+from .speaking import speaking
 from .strip import strip
 
 
@@ -25,10 +26,11 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     ModelError
         What `lower` raises.
     """
-    flat = lower(fuse(fold_constants(strip(program))))
+    flat = speaking(lower(fuse(fold_constants(strip(program)))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
-    found = find_layers(flat.block, modules)
+    folded = find_layers(flat.block, modules)
     return ModelGraph(
-        name=name, source=source, root=found.block, modules=found.modules, fixed=program.fixed,
-        logits=found.renamed.get(flat.logits, flat.logits), feeds=feeds_of(flat.block, program.feeds),
+        name=name, source=source, root=folded.block, modules=folded.modules,
+        logits=folded.renamed.get(flat.logits, flat.logits), fixed=program.fixed,
+        feeds=feeds_of(folded.block, program.feeds),
     )  # fmt: skip

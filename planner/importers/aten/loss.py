@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ...core.graph import Feed
 from ...core.tensor import TensorMeta
 from ...errors import ModelError
+from .dtypes import FLOATING
 from .program import Call, Input, Program, Ref
 
 IGNORED = -100
-_FLOATING = frozenset({"compute", "float64", "float32", "bfloat16", "float16"})
 _HINT = "Choose an output by name with `output` (--output), and a loss with `loss` (--loss)."
 
 
@@ -57,7 +58,7 @@ def give_loss(program: Program, *, output: str = "", loss: str = "") -> Program:
 
 
 def _chosen(program: Program, metas: Mapping[str, TensorMeta], output: str, loss: str) -> str:
-    found = [name for name in program.outputs if name in metas and metas[name].dtype in _FLOATING]
+    found = [name for name in program.outputs if name in metas and metas[name].dtype in FLOATING]
     told = ", ".join(f"{i}: {name} {metas[name]}" for i, name in enumerate(program.outputs) if name in metas) or "none"
     if output:
         number = int(output) if output.isascii() and output.isdigit() and len(output) < 6 else -1
@@ -90,7 +91,10 @@ def _cross_entropy(program: Program, output: str, meta: TensorMeta) -> Program:
         name=_free(program, "loss"), target="fused.cross_entropy", arguments=(Ref(output), Ref(labels)),
         keywords=(("ignore_index", IGNORED),), results=(TensorMeta((), "float32"),),
     )  # fmt: skip
-    return _with(program, label, call, output)
+    same = [one.name for one in program.inputs if one.meta == label.meta]
+    # Labels of a language model are its tokens, one place on.
+    feeds = (Feed(name=labels, kind="next", next_of=same[0], ignored=IGNORED),) if len(same) == 1 else ()
+    return replace(_with(program, label, call, output), feeds=(*program.feeds, *feeds))
 
 
 def _mse(program: Program, output: str, meta: TensorMeta) -> Program:

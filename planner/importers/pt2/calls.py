@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 
 from ...core.tensor import DTYPE_BYTES, TensorMeta
+from ..aten.dtypes import WIDENED
 from ..aten.program import Argument, Call, Member, Ref
 from ..config_fields import shown
 from ..entries import MAX_NAME, Entry
 from .arguments import Scope, read_argument
-from .numbers import SCALAR_TYPES, WIDENED
+from .numbers import SCALAR_TYPES
 
 MAX_CALLS = 200_000
 _TARGET = re.compile(r"\w+(\.\w+){1,3}", re.ASCII)

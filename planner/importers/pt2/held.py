@@ -20,6 +20,8 @@ from .numbers import SCALAR_TYPES
 
 MAX_ELEMENTS = 1 << 16
 """Elements of the largest buffer whose values are kept."""
+MAX_KEPT = 4_000_000
+"""Elements of all buffers whose values are kept."""
 _BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=16 << 20, max_depth=12, max_values=1_500_000)
 _PLACES = ("data/weights", "data/constants")
 _NUMPY: Mapping[str, str] = MappingProxyType({
@@ -50,6 +52,7 @@ def read_held(archive: Archive, model: str, name: str) -> Held:
     values: dict[str, Values] = {}
     shared: dict[str, str] = {}
     first: dict[object, str] = {}
+    room = MAX_KEPT
     for place in _PLACES:
         kind = place.rpartition("/")[2]
         config = f"{place}/{model}_{kind}_config.json"
@@ -64,7 +67,8 @@ def read_held(archive: Archive, model: str, name: str) -> Held:
                 key = _memory(entry, member, archive)
                 if key is not None and path != first.setdefault(key, path):
                     shared[path] = first[key]
-            elif (found := _values(entry, member, archive)) is not None:
+            elif room > 0 and (found := _values(entry, member, archive)) is not None:
+                room -= len(found)
                 values[path] = found
     return Held(values=values, shared=shared)
 

@@ -19,5 +19,3 @@ LAYOUTS: Mapping[int, str] = MappingProxyType({
 MEMORY_FORMATS: Mapping[int, str] = MappingProxyType({
     1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format",
 })  # fmt: skip
-WIDENED: Mapping[str, str] = MappingProxyType({"uint8": "int32", "int8": "int32", "int16": "int32"})
-"""Element types that a plan does not have, and the wider ones that stand for them."""

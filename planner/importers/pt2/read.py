@@ -104,9 +104,14 @@ class _Reader:
         self._name_symbols(specs)
         calls = CallReader(self.symbols, self._compute(specs))
         inputs, weights, buffers = [], [], []
+        first = {path: value for kind, value, path in map(_spec, specs) if kind == "parameter"}
         for spec in specs:
             kind, value, path = _spec(spec)
             if kind == "":
+                continue
+            if kind == "parameter" and self.held.shared.get(path) in first:
+                # Every use of a shared weight reads the first one.
+                self.scope.values[value] = first[self.held.shared[path]]
                 continue
             meta = calls.meta(self.tensors.at(value), self.scope)
             if value in calls.names:

@@ -6,6 +6,7 @@ Nothing is downloaded, no code but that of transformers runs, and no weights are
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,13 +18,17 @@ from ...core.json_text import JsonBounds, parse
 from ...errors import ModelError
 from ..aten.program import Program
 from .buffers import SmallValues, to_meta
-from .causes import building_failed
+from .causes import building_failed, told
 from .heads import HEADS, Head, Spec
 from .trace import WithLoss, trace
 
 BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=1 << 20, max_depth=32)
 SAMPLES, LONGEST_SEQ = 6, 2048
 """Batch and sequence length of the example inputs; both stay symbols where the model lets them."""
+STEP_BY_STEP = frozenset({"falcon_mamba", "jamba", "mamba"})
+"""Types whose classes loop over the tokens in Python, so that a trace has a copy of the loop's body for each."""
+STEPS = 16
+"""Length of their example inputs, which the trace fixes."""
 Stage = Callable[[float, str], None]
 
 
@@ -51,6 +56,18 @@ def trace_config(
     tell = stage or (lambda done, text: None)
     values = parse(content, name, BOUNDS)
     assert isinstance(values, dict)
+    try:
+        return _traced(values, name, dtype, tell)
+    except ModelError as problem:
+        # Code that makes tensors of its own, in float32 whatever the model computes in.
+        if dtype == torch.float32 or re.search(r"scalar type|[Dd]types? |same dtype", str(problem)) is None:
+            raise
+        program = _traced(values, name, torch.float32, tell)
+        note = f"The model is traced in float32: {told(problem.__cause__ or problem)}."
+        return replace(program, fixed=(note, *program.fixed))
+
+
+def _traced(values: Mapping[str, Any], name: str, dtype: torch.dtype, tell: Stage) -> Program:
     tell(0.1, "building the model")
     model, head, notes = build_model(values, name, dtype)
     held = to_meta(model)
@@ -81,11 +98,13 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
     head, class_name, notes = choose_head(kind, values.get("architectures"), name)
     try:
         given = {key: value for key, value in values.items() if key != "model_type"}
-        config = CONFIG_MAPPING[kind](**given)
+        kinds = CONFIG_MAPPING[kind]
+        # JSON has no word for infinity; transformers writes it as an object.
+        config = kinds.from_dict(kinds._decode_special_floats(given))
         _quiet(config)
         with SmallValues(), initialization.no_init_weights():
             model = getattr(transformers, class_name)._from_config(config, dtype=dtype)
-        # Which is part of what was left out.
+        # Sharing is a part of what initialisation does.
         model.tie_weights()
     except Exception as problem:
         raise building_failed(problem, name) from problem
@@ -119,7 +138,8 @@ def examples(
 ) -> tuple[dict[str, torch.Tensor], dict[str, tuple[str, ...]]]:
     """Return example inputs on the meta device, and their symbols."""
     longest = getattr(config.get_text_config(), "max_position_embeddings", None)
-    seq = min(LONGEST_SEQ, longest) if isinstance(longest, int) and longest > 1 else LONGEST_SEQ
+    seq = STEPS if config.model_type in STEP_BY_STEP else LONGEST_SEQ
+    seq = min(seq, longest) if isinstance(longest, int) and longest > 1 else seq
     sizes = {"B": SAMPLES, "S": seq}
     inputs, dims = {}, {}
     for key, (shape, element) in specs.items():

@@ -163,16 +163,23 @@ class _Reader:
 
     def _symbols(self, dims: Mapping[str, Sequence[str]]) -> None:
         """Name the symbols of torch after the dims of the inputs that they stand for."""
+        held: dict[str, set[bool]] = {}
         for node in self.exported.graph.nodes:
             if node.op != "placeholder" or node.name not in self.users:
                 continue
             name = self.users[node.name]
             self.aliases[node.name] = name
             for size, symbol in zip(node.meta["val"].shape, dims[name], strict=True):
-                if symbol and isinstance(size, int):
+                if not symbol:
+                    continue
+                held.setdefault(symbol, set()).add(isinstance(size, int))
+                if isinstance(size, int):
                     self.fixed.append(f"The model fixes {symbol} of {name} to {size}.")
-                elif symbol:
-                    self.names.setdefault(str(size), symbol)
+                elif not re.fullmatch(r"s\d+", str(size)) or self.names.setdefault(str(size), symbol) != symbol:
+                    raise _unsized(f"{symbol} of {name} is not free: torch writes it as {size}")
+        for symbol, fixed in held.items():
+            if len(fixed) > 1:
+                raise _unsized(f"{symbol} is free for some inputs and fixed for others")
 
     def _share(self) -> None:
         """Let every use of a shared parameter read the first one."""
@@ -187,12 +194,12 @@ class _Reader:
             return value
         text = re.sub(r"\bs\d+\b", lambda match: self.names.get(match[0], match[0]), str(value))
         try:
-            return parse(re.sub(r"-\s+", "+ -1*", text))
+            found = parse(re.sub(r"-\s+", "+ -1*", text))
         except ModelError:
-            raise ModelError(
-                "model.trace-size", f"A size of the model is {text}, which is no polynomial of its symbols.",
-                "Trace it with fixed sizes.",
-            ) from None  # fmt: skip
+            found = None
+        if found is None or re.search(r"\b[su]\d+\b", text):
+            raise _unsized(f"a size of the model is {text}, which is no polynomial of its symbols")
+        return found
 
     def meta(self, tensor: torch.Tensor) -> TensorMeta:
         return TensorMeta(tuple(self.size(s) for s in tensor.shape), _dtype(tensor.dtype, self.compute))
@@ -284,6 +291,10 @@ class _Reader:
         if isinstance(value, torch.SymInt):
             return self.size(value)
         return Word(str(value).removeprefix("torch."))
+
+
+def _unsized(what: str) -> ModelError:
+    return ModelError("model.trace-size", f"{what[0].upper()}{what[1:]}.", "Trace it with fixed sizes.")
 
 
 def _path(path: str) -> str:

@@ -51,7 +51,9 @@ class Decoder(nn.Module):
         x = x + F.scaled_dot_product_attention(q, q, q, attn_mask=mask).transpose(1, 2).reshape(batch, seq, 8)
         left, right = x.chunk(2, dim=-1)
         best, _ = left.topk(2, dim=-1)
-        x = torch.cat((right[..., ::2], left[..., 1:], best, right.masked_fill(right > 9, float("-inf"))[..., :1]), -1)
+        x = torch.cat(
+            (right[..., ::2], left[..., 1:], best, right.masked_fill(right > 1e9, float("-inf"))[..., :1]), -1
+        )
         for layer in self.layers:
             x = layer(x)
         return self.head(x)

@@ -82,6 +82,7 @@ function look(figure: Figure, dark: boolean): object {
     margin: { l: 8, r: 12, t: 8, b: 8 },
     xaxis: axis("xaxis"),
     yaxis: axis("yaxis"),
+    ...("yaxis2" in figure.layout && { yaxis2: axis("yaxis2") }),
     uirevision: "keep",
   };
 }

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { api, problemOf } from "../../api/client";
 import type { NewPlan, PlanState, Problem } from "../../api/types";
 import { Icon } from "../../ui/icons";
-import { follow, redistributionPath } from "../../ui/route";
+import { follow, pipelinePath, redistributionPath } from "../../ui/route";
 import { ProblemNote } from "../../ui/states";
 import { useResource } from "../../ui/useResource";
 import { Brand } from "../Brand";
@@ -49,6 +49,9 @@ export default function StartPage({
         <Brand />
         <a className={classes["tool"]} href={redistributionPath()} onClick={follow}>
           From one layout to another
+        </a>
+        <a className={classes["tool"]} href={pipelinePath()} onClick={follow}>
+          Pipeline schedules
         </a>
         <ActionIcon aria-label={dark ? "Light theme" : "Dark theme"} onClick={onTheme}>
           <Icon name={dark ? "sun" : "moon"} />

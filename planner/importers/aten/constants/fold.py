@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ....core.symbol import Size, symbol
+from ....core.symbol import Size
 from ....core.tensor import TensorMeta
 from ..program import Argument, Call, Program, Ref, Word, reads
 from .evaluate import BY_SHAPE, name_of
@@ -128,20 +128,22 @@ class _Writer:
         self._placed(base, start, line, (form.dim,), meta)
 
     def _table(self, base: Call, meta: TensorMeta, form: Table) -> None:
-        key = (form.attributes, form.stem)
+        """Write one of the two tables; one that has each column once is the first half of another."""
+        once = dict(form.attributes).get("form") == "once"
+        attributes = tuple(pair for pair in form.attributes if not once or pair[0] != "form")
+        key = (attributes, form.stem)
+        width = int(str(dict(attributes)["head_dim"]))
+        line = TensorMeta((meta.shape[form.dims[0]], width), "float32")
         if key not in self.tables:
-            attributes = dict(form.attributes)
-            width = int(str(attributes["head_dim"])) // (2 if attributes.get("form") == "once" else 1)
-            stem = self.samples.calls[form.stem]
-            name = f"rotary_table_{len(self.tables)}"
-            self.tables[key] = name
-            half = TensorMeta((symbol("S"), width), "float32")
+            self.tables[key] = f"rotary_table_{len(self.tables)}"
             self.made.append(replace(
-                stem, name=name, target="fused.rotary_table", arguments=(), keywords=form.attributes,
-                results=(half, half),
+                self.samples.calls[form.stem], name=self.tables[key], target="fused.rotary_table", arguments=(),
+                keywords=attributes, results=(line, line),
             ))  # fmt: skip
         start = f"{self.tables[key]}:1" if form.sine else self.tables[key]
-        line = TensorMeta((meta.shape[form.dims[0]], meta.shape[form.dims[1]]), "float32")
+        if once:
+            line = TensorMeta((line.shape[0], width // 2), "float32")
+            start = self._step(base, "half", "aten.slice.Tensor", (Ref(start), 1, 0, width // 2), line)
         if meta.dtype != "float32":
             line = TensorMeta(line.shape, meta.dtype)
             start = self._step(base, "cast", "aten.to.dtype", (Ref(start), Word(meta.dtype)), line)

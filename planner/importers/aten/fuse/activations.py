@@ -18,11 +18,12 @@ def _cube(x: Tree) -> Tree:
     return either(call("pow", x, 3), mul(call("mul", x, x), x))
 
 
+_SQUARE = either(mul(either(call("pow", _X, 2), call("mul", _X, _X)), 0.044715), call("mul", mul(_X, 0.044715), _X))
 _INNER = either(
     mul(add(_X, mul(_cube(_X), 0.044715)), sqrt(2 / pi)),
     # √(2/π) · x · (1 + 0.044715 · x²)
-    mul(mul(_X, sqrt(2 / pi)), add(mul(either(call("pow", _X, 2), call("mul", _X, _X)), 0.044715), 1.0)),
-    mul(_X, mul(add(mul(either(call("pow", _X, 2), call("mul", _X, _X)), 0.044715), 1.0), sqrt(2 / pi))),
+    mul(mul(_X, sqrt(2 / pi)), add(_SQUARE, 1.0)),
+    mul(_X, mul(add(_SQUARE, 1.0), sqrt(2 / pi))),
 )
 _ERF = call("erf", either(call("div", _X, sqrt(2.0)), mul(_X, 1 / sqrt(2.0))))
 

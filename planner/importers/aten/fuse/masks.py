@@ -45,6 +45,9 @@ def hidden(calls: Calls, mask: Argument, *, seen: bool) -> Hidden:
     bare = calls.plain(mask)
     made = calls.maker(bare)
     truth = calls.meta(bare).dtype == "bool"
+    if truth and made is not None and base(made.target) in ("bitwise_not", "logical_not"):
+        turned = hidden(calls, made.arguments[0], seen=not seen)
+        return turned if turned.bias is None else Hidden(bias=mask)
     if made is not None and made.target in ("fused.causal_mask", "fused.window_mask") and (seen or not truth):
         bounds = tuple((key, value) for key, value in made.keywords if key != "fill")
         if calls.shape(bare)[-2:] == calls.shape(mask)[-2:]:

@@ -40,6 +40,7 @@ class _Rows:
     seeds: dict[str, str] = field(default_factory=dict)
     made: list[Call] = field(default_factory=list)
     flat: dict[str, str] = field(default_factory=dict)
+    rows: dict[Size, tuple[Size, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         program = self.program
@@ -59,6 +60,10 @@ class _Rows:
 
     def add(self, call: Call) -> None:
         """Add a call on rows as one on all dims, if it can be that."""
+        if base(call.target) == "full" and call.results[0].shape[:1] and call.results[0].shape[0] in self.rows:
+            # One value everywhere; what it is put together with decides which dims it has.
+            self.made.append(self.full(call, self.rows[call.results[0].shape[0]]))
+            return
         leads = {self.lifted[name] for name in reads(call) if name in self.lifted}
         new = self.lift(call, next(iter(leads))) if len(leads) == 1 else None
         if new is None:
@@ -76,6 +81,14 @@ class _Rows:
             return
         self.lifted[call.name] = before[:count]
         self.seeds[call.name] = call.arguments[0].name
+        self.rows.setdefault(after[0], before[:count])
+
+    def full(self, call: Call, lead: tuple[Size, ...]) -> Call:
+        """Return a tensor of one value with the dims of the rows."""
+        (meta,) = call.results
+        self.lifted[call.name] = lead
+        made = TensorMeta((*lead, *meta.shape[1:]), meta.dtype)
+        return replace(call, arguments=(made.shape, *call.arguments[1:]), results=(made,))
 
     def as_it_was(self, call: Call) -> Call:
         """Return a call that reads rows flattened."""
@@ -94,8 +107,9 @@ class _Rows:
     def flattened(self, name: str) -> str:
         """Return the rows as they were; a view of the value that has the dims."""
         if name not in self.flat:
-            self.flat[name] = f"{name.replace(':', '_')}_rows"
-            maker = next((c for c in reversed(self.made) if c.name == name.partition(":")[0]), None)
+            source, _, index = name.partition(":")
+            self.flat[name] = f"{source}_rows{index}"
+            maker = next((c for c in reversed(self.made) if c.name == source), None)
             assert maker is not None
             self.made.append(Call(
                 name=self.flat[name], target="aten.view.default", arguments=(Ref(name), self.metas[name].shape),

@@ -10,6 +10,7 @@ from ....errors import LayoutError, ModelError, RuleError
 from ...builder import BlockBuilder
 from ..program import Buffer, Call, Program, reads
 from .flat import Flat
+from .initial import with_initial
 from .names import named
 from .site import INTEGERS, Empty, Held, Number, Row, Site, UnloweredError
 from .unknown import unknown
@@ -23,7 +24,8 @@ def lowered(program: Program, targets: Mapping[str, Row]) -> Flat:
         work.add(call)
     outputs = tuple(work.output(name) for name in program.outputs[:1])
     logits = work.held.get(program.logits, "")
-    return named(work.build.block(*outputs), logits if isinstance(logits, str) else "", program)
+    frozen = frozenset(weight.path for weight in program.weights if not weight.trainable)
+    return named(with_initial(work.build.block(*outputs), frozen), logits if isinstance(logits, str) else "", program)
 
 
 def _check_sizes(program: Program) -> None:

@@ -171,8 +171,11 @@ def test_layouts_of_rotary_tables(layout: str) -> None:
         cos, sin = angles.cos() * 1.25, angles.sin() * 1.25
         return (cos, sin) if layout == "once" else (cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1))
 
-    (table, *_) = made(program(make, frequencies))
-    assert dict(table.keywords) == {"theta": 1e4, "head_dim": 8, "form": layout, "scale": 1.25}
+    (table, *others) = made(program(make, frequencies))
+    form = {} if layout == "once" else {"form": layout}
+    assert dict(table.keywords) == {"theta": 1e4, "head_dim": 8, "scale": 1.25, **form}
+    cuts = [call.arguments for call in others if call.target == "aten.slice.Tensor"]
+    assert cuts == [(Ref(f"{table.name}{result}"), 1, 0, 4) for result in ("", ":1") if layout == "once"]
 
 
 def test_scaled_rotary_tables() -> None:
