@@ -58,8 +58,10 @@ def execute(train: ModuleType, job: Job) -> RankResult:
             batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
-            trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
-            tensors = {name: own[name].total if name in own else p.grad for name, p in trained}
+            trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+            held = {name: own[name].total if name in own else p.grad for name, p in trained}
+            # What nothing reads has none.
+            tensors = {name: torch.zeros_like(p) if held[name] is None else held[name] for name, p in trained}
             layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
             losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
