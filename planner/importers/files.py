@@ -140,4 +140,3 @@ def _graph(program: Program, kind: str, name: str, output: str, loss: str) -> Mo
             f"({type(problem).__name__}: {str(problem)[:200]}).",
             "Export the model again; if the file is from torch, report it.", subject=program.name,
         ) from None  # fmt: skip
-
