@@ -75,11 +75,12 @@ def _kinds(entries: list[Any], layers: int) -> list[Any]:
 def default_config(kind: str, layers: int = LAYERS) -> dict[str, Any]:
     """Return the default config of a model type, with fewer layers."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     # With words for numbers that JSON has none for.
     whole = json.loads(CONFIG_MAPPING[kind]().to_json_string(use_diff=False))
     plain = {key: value for key, value in whole.items() if value is not None}
-    return {**cut(plain, layers), "model_type": kind}
+    return {**cut(plain, layers), "model_type": kind, "architectures": [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind]]}
 
 
 def one(kind: str, pipe: Connection) -> None:

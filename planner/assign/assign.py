@@ -6,8 +6,8 @@ of layers on which the same decisions hold; each run is worked out once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
@@ -82,13 +82,30 @@ class _Work:
                 self._repeat(item, layouts_of, first_reads)
             else:
                 nodes += self._node(item, layouts_of, first_reads, layer=0)
-        inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta))) for v in block.inputs)
+        # Data is given whole or cut, not as parts of sums, even to who would read those.
+        inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta)).adjoint) for v in block.inputs)
         self.assembled[""].append(
             Assembly(
                 name="", nodes=tuple(nodes), inputs=inputs,
-                parameters=self._parameters(block.parameters, first_reads, layer=0),
+                parameters=tuple(self._kept(self._parameters(block.parameters, first_reads, layer=0))),
             )
         )  # fmt: skip
+
+    def _kept(self, parameters: Iterable[ParameterLayout]) -> Iterator[ParameterLayout]:
+        """Yield the parameters outside the layers; copies that all layers read are not dropped after each."""
+        shared = {name for repeat in self.graph.root.repeats for name in repeat.operands}
+        for placed in parameters:
+            name = placed.parameter.name
+            if placed.regather and name in shared:
+                self.diagnostics.append(
+                    Diagnostic(
+                        code="plan.regather-shared", severity="note", subject=name,
+                        message=f"{name} is read by all layers, so its copy is fetched once and kept.",
+                        hint="Nothing else changes.",
+                    )
+                )  # fmt: skip
+                placed = replace(placed, regather=False)
+            yield placed
 
     def _repeat(self, repeat: Repeat, outer: dict[str, Layout], first_reads: dict[str, Layout]) -> None:
         """Cut the repeat into runs and assign each; the carried layout of a run is what its block gives back.

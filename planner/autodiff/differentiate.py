@@ -46,9 +46,9 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
         Scope(
             assembly=scope.assembly,
             fanouts=tuple(
-                _backward(assignment, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
+                _backward(sharded, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
                 if (index, f.value) in with_gradient
-                else replace(f, again=_again(assignment, f, with_gradient))
+                else replace(f, again=_again(sharded, f, with_gradient))
                 for f in scope.fanouts
             ),
             updates=tuple(
@@ -72,12 +72,13 @@ def _update(assignment: Assignment, placed: ParameterLayout, plan_edge: PlanEdge
 
 
 def _backward(
-    assignment: Assignment,
+    sharded: ShardedGraph,
     fanout: Fanout,
     placed: ParameterLayout | None,
     with_gradient: frozenset[Place],
     plan_edge: PlanEdge,
 ) -> Fanout:
+    assignment = sharded.assignment
     gradient = placed.gradient if placed else fanout.source.adjoint
     readers = tuple(replace(r, raw=_raw(assignment, r, with_gradient)) for r in fanout.readers)
     groups: dict[Layout, tuple[Layout, list[int]]] = {}
@@ -92,29 +93,49 @@ def _backward(
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
         for raw, members in groups.values()
     )
-    again = _again(assignment, fanout, with_gradient)
+    again = _again(sharded, fanout, with_gradient)
     deferred = placed is not None and placed.deferred
     return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
 
 
-def _again(assignment: Assignment, fanout: Fanout, with_gradient: frozenset[Place]) -> tuple[Delivery, ...]:
+def _again(sharded: ShardedGraph, fanout: Fanout, with_gradient: frozenset[Place]) -> tuple[Delivery, ...]:
     """Return what is brought to readers a second time, since it was let go: also of a parameter without gradient."""
     return tuple(
         replace(delivery, readers=(position,))
         for delivery in fanout.forward
         for position in delivery.readers
         if fanout.regather and delivery.redistribution.steps
-        and _keeps(assignment, fanout.readers[position], with_gradient)
+        for _ in range(_kept(sharded, fanout.readers[position], with_gradient))
     )  # fmt: skip
 
 
-def _keeps(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]) -> bool:
-    """Return whether a reader's operator needs this operand again in backward."""
-    node = _node(assignment, reader)
+def _kept(sharded: ShardedGraph, reader: Reader, with_gradient: frozenset[Place]) -> int:
+    """Return how many operators need again in backward what a reader reads.
+
+    A factor of a product is needed for the gradients of the others: not beside one that is an input of the model. Who
+    reads a view reads what is viewed.
+    """
+    node = _node(sharded.assignment, reader)
     if node is None or not any((reader.scope, value.name) in with_gradient for value in node.node.results):
-        return False
+        return 0
     definition = OPS[node.node.op]
-    return definition.operand_names[reader.operand] in definition.saved
+    if definition.view:
+        return sum(
+            _kept(sharded, again, with_gradient)
+            for fanout in sharded.scopes[reader.scope].fanouts
+            if fanout.value == node.node.results[0].name
+            for delivery in fanout.forward
+            if not delivery.redistribution.steps
+            for again in (fanout.readers[position] for position in delivery.readers)
+        )
+    if definition.operand_names[reader.operand] not in definition.saved:
+        return 0
+    others = [
+        (reader.scope, operand)
+        for position, (name, operand) in enumerate(zip(definition.operand_names, node.node.operands, strict=False))
+        if position != reader.operand and name in definition.saved
+    ]
+    return int(not definition.product or any(other in with_gradient for other in others))
 
 
 def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:

@@ -39,7 +39,8 @@ class Parameter:
     Parameters
     ----------
     initial
-        What it starts with: `normal`, `ones` or `zeros`; `frozen` for one that is not trained.
+        What it starts with: `normal`, `ones` or `zeros`; `frozen` for one that is not trained, `given` for a tensor
+        that the model holds without calling it a parameter, such as a table of positions.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Parameter:
     @property
     def trainable(self) -> bool:
         """Whether it gets a gradient, and is updated."""
-        return self.initial != "frozen"
+        return self.initial not in {"frozen", "given"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +276,7 @@ class ModelGraph:
     def parameter_count(self) -> int:
         """Number of numbers in all parameters, every layer counted, a shared parameter once."""
         blocks = [(1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats)]
-        return sum(count * _elements(p) for count, block in blocks for p in block.parameters)
+        return sum(count * _elements(p) for count, block in blocks for p in block.parameters if p.initial != "given")
 
 
 def _elements(parameter: Parameter) -> int:

@@ -86,7 +86,7 @@ def _attention(build: BlockBuilder, x: str, config: Gpt2Config) -> str:
         q, k, v = parts
         (scores,) = build.node(f"{path}/scores", "attention_scores", q, k)
         (scores,) = build.node(f"{path}/hide_future", "hide_future", scores)
-        (shares,) = build.node(f"{path}/softmax", "softmax", scores)
+        (shares,) = build.node(f"{path}/softmax", "softmax", scores, attributes={"dim": 3})
         shares = _dropped(build, f"{path}.attn_dropout", shares, config.attn_pdrop)
         (y,) = build.node(f"{path}/attend", "attend", shares, v)
     else:

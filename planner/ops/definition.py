@@ -89,6 +89,8 @@ class OpDef:
     saved
         Names of operands, `result` or one of `results`, that autograd keeps for backward when the written expression
         runs.
+    product
+        Whether it is a product, each factor of which autograd keeps only where another one wants a gradient.
     extra_saved
         Local operand shapes and bytes per element → bytes kept besides the named tensors, e.g. fp32 copies.
     saved_per_result
@@ -126,6 +128,7 @@ class OpDef:
     flops: Count
     backward_flops: Count
     saved: tuple[str, ...] = ()
+    product: bool = False
     saved_per_result: float = 0.0
     sparse: tuple[str, ...] = ()
     view: bool = False

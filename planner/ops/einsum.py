@@ -103,7 +103,7 @@ def _added(name: str, summary: str) -> OpDef:
     return OpDef(
         name=name, summary=summary, operands=("bias", "x", "y"), infer=_added_infer, rule=_added_rule,
         flops=_product_flops, backward_flops=lambda operands, results: 2 * _product_flops(operands, results),
-        saved=("x", "y"), differentiable=("bias", "x", "y"), matmul=True, torch=_added_torch,
+        saved=("x", "y"), product=True, differentiable=("bias", "x", "y"), matmul=True, torch=_added_torch,
     )  # fmt: skip
 
 
@@ -118,6 +118,7 @@ EINSUM = OpDef(
     backward_flops=lambda operands, _: 4.0 * max(prod(x) for x in operands),
     counts=_counts,
     saved=("x", "y"),
+    product=True,
     differentiable=("x", "y"),
     matmul=True,
     torch=_torch,

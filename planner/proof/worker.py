@@ -23,6 +23,8 @@ TINY_SHARE = 1e-6
 def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -> None:
     """Take jobs from a pipe until it closes; answer each with a `RankResult` or the error's text."""
     torch.set_num_threads(1)
+    # What the code makes in the model's own type.
+    torch.set_default_dtype(torch.float64)
     if world > 1:
         dist.init_process_group(
             "gloo", init_method=f"file://{store}", rank=rank, world_size=world, timeout=timedelta(seconds=timeout)
@@ -56,8 +58,10 @@ def execute(train: ModuleType, job: Job) -> RankResult:
             batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
             losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
-            trained = ((name, p) for name, p in model.named_parameters() if p.requires_grad)
-            tensors = {name: own[name].total if name in own else p.grad for name, p in trained}
+            trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+            held = {name: own[name].total if name in own else p.grad for name, p in trained}
+            # What nothing reads has none.
+            tensors = {name: torch.zeros_like(p) if held[name] is None else held[name] for name, p in trained}
             layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
             losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
@@ -65,7 +69,9 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         stored = {name: spec[1] for name, spec in parameters.specs_of(model).items()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
         if job.write_reference:
-            torch.save(found, job.reference)
+            # What the loss does not depend on has no gradient: zero, but for anyone who has one.
+            zero = {name: torch.zeros_like(p) for name, p in model.named_parameters() if found.get(name, p) is None}
+            torch.save(found | zero, job.reference)
             return RankResult(errors=(), collectives=())
         return RankResult(errors=_errors(found, job, stored | layouts, mesh), collectives=tuple(mesh.log or ()))
     finally:
@@ -87,16 +93,16 @@ def _errors(
     found: dict[str, torch.Tensor | None], job: Job, layouts: dict[str, str], mesh: Any
 ) -> tuple[tuple[str, float], ...]:
     """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
-    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True)
+    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
     shard = sys.modules["parallel.layout"].shard
-    whole = torch.cat([g.flatten() for name, g in reference.items() if name != "loss"]).norm()
+    whole = torch.stack([g.norm() for name, g in reference.items() if name != "loss"]).norm()
     errors = []
     for name, tensor in found.items():
         expected = reference[name]
         scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
         mine = expected if name == "loss" else shard(expected, layouts[name], mesh)
-        error = float("inf") if tensor is None else (tensor - mine).norm().item() / scale
-        errors.append((name, error))
+        missing = float("inf") if expected.any() else 0.0
+        errors.append((name, missing if tensor is None else (tensor - mine).norm().item() / scale))
     return tuple(errors)
 
 

@@ -236,12 +236,14 @@ def each_rank(texts: Mapping[str, str], world: int, work: Callable[[ModuleType],
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    count = torch.get_num_threads()
+    count, dtype = torch.get_num_threads(), torch.get_default_dtype()
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
     try:
         yield
     finally:
         torch.set_num_threads(count)
+        torch.set_default_dtype(dtype)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Lines:
             yield from self._reshard(item.what, item.arguments[0], targets, arguments[0], module)
 
     def _call(self, child: str, item: Call, names: Names, module: str, width: int) -> Iterator[str]:
-        function = self.functions[item.body.module, item.body.number]
+        function = self.functions.get((item.body.module, item.body.number), "forward")
         taken = ", ".join(self._argument(key, names, module) for key in item.uses)
         called = child if function == "forward" else f"{child}.{function}"
         yield from assignment([names[key] for key in item.defines], f"{called}({taken})", width)
@@ -108,6 +108,8 @@ class Lines:
             layers = [f"layer_{place}" for place in range(run.period)]
             yield f"for {', '.join(layers)} in zip({', '.join(self._layers(run, module))}, strict=True):"
             own = dict(names) | dict(zip(body.inputs, given, strict=True))
+            if len(targets) == 1:
+                own[body.outputs[0]] = targets[0]
             inner = []
             for call in body.lines:
                 assert isinstance(call, Call)

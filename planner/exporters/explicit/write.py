@@ -136,7 +136,8 @@ class Writer:
     def _identifiers(self, body: Body) -> dict[Key, str]:
         readers: dict[Key, str] = {}
         # Another run's values have the same names, and may have other forms.
-        for scope in (self.training.scopes[index] for index in sorted({0, self.scope})):
+        iterations = {i for i, each in enumerate(self.training.scopes) if each.assembly.period > 1 and not self.scope}
+        for scope in (self.training.scopes[index] for index in sorted({0, self.scope} | iterations)):
             for fanout in scope.fanouts:
                 formed = groups(fanout)
                 if len(formed) > 1:

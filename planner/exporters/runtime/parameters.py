@@ -13,7 +13,8 @@ from .layout import local_shape, shard
 from .mesh import Mesh
 
 Spec = tuple[tuple[int, ...], str, str]
-"""Global shape, layout as printed, initial values (`normal`, `ones`, `zeros`, or `frozen` for what is not trained)."""
+"""Global shape, layout as printed, initial values (`normal`, `ones`, `zeros`, or one of `UNTRAINED`)."""
+UNTRAINED = ("frozen", "given")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Weights(nn.Module):
         }
         for name, (shape, layout, kind) in specs.items():
             empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
-            self.register_parameter(name, nn.Parameter(empty, requires_grad=kind != "frozen"))
+            self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
 
     def holding(self, modules: dict[str, nn.Module]) -> Weights:
         """Return itself, with modules put in by name."""
@@ -103,7 +104,7 @@ def initialise(model: nn.Module, mesh: Mesh, *, seed: int, std: float = 0.02) ->
     """Fill every parameter from a generator seeded by its name: the same global values on any mesh."""
     parameters = dict(model.named_parameters())
     for name, (shape, layout, kind) in specs_of(model).items():
-        if kind in {"normal", "frozen"}:
+        if kind in {"normal", *UNTRAINED}:
             digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
             generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
             full = torch.randn(shape, generator=generator, dtype=torch.float32) * std

@@ -118,6 +118,8 @@ def main(build: Build, settings: Settings) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default=settings.dtype, choices=["float64", "float32", "bfloat16"])
     arguments = parser.parse_args()
+    # Tensors that the model makes itself, in its own type.
+    torch.set_default_dtype(getattr(torch, arguments.dtype))
     mesh = start(settings)
     try:
         model = build(mesh).to(getattr(torch, arguments.dtype))

@@ -59,14 +59,14 @@ def _lists(modules: Iterable[Module]) -> list[str]:
 
 
 def _fold_list(path: str, folded: Folded) -> Folded:
+    best: list[Run] = []
     for block in (folded.block, _gathered(path, folded.block)):
         wiring = Wiring(block)
         found = list(runs(layers_of(path, block, wiring, folded.modules), wiring))
-        if found:
-            folded = replace(folded, block=block)
-            break
+        if sum(run.count * run.period for run in found) > sum(run.count * run.period for run in best):
+            best, folded = found, replace(folded, block=block)
     # From the last on, so that positions of those before stay.
-    for run in reversed(found):
+    for run in reversed(best):
         folded = _fold_run(path, run, folded)
     return folded
 

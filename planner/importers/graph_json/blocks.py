@@ -15,7 +15,7 @@ from .form import MAX_COUNT, MAX_ITEMS, MAX_TEXT, from_plain
 _MISFIT = (PlannerError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError, RecursionError)
 _BLOCK = ("inputs", "parameters", "body", "outputs")
 _MAX_OPERANDS = 10_000
-INITIAL = ("normal", "ones", "zeros", "frozen")
+INITIAL = ("normal", "ones", "zeros", "frozen", "given")
 
 Metas = dict[str, TensorMeta]
 

@@ -82,18 +82,6 @@ def _classify(model: Any, samples: torch.Tensor, labels: torch.Tensor) -> tuple[
     return token_loss(logits, labels), logits
 
 
-def _align(model: Any, samples: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the connectionist temporal classification loss, over whole samples and whole labels."""
-    logits = _answer(model, **{model.main_input_name: samples}).logits
-    shares = functional.log_softmax(logits.float(), -1).transpose(0, 1)
-    times, targets = (
-        torch.full((x.shape[0],), x.shape[1], dtype=torch.int64, device=x.device) for x in (logits, labels)
-    )
-    blank = model.config.pad_token_id or 0
-    loss = functional.ctc_loss(shares, labels, times, targets, blank=blank, zero_infinity=True)
-    return loss, logits
-
-
 def _text(config: Any, kind: Any) -> Mapping[str, Spec]:
     return {"tokens": TOKENS, "labels": TOKENS}
 
@@ -131,10 +119,6 @@ def _speech(config: Any, kind: Any) -> Mapping[str, Spec]:
     return {"frames": _audio(config, kind), "decoder_tokens": TOKENS, "labels": TOKENS}
 
 
-def _speech_labels(config: Any, kind: Any) -> Mapping[str, Spec]:
-    return {"frames": _audio(config, kind), "labels": (("B", 64), torch.int64)}
-
-
 def _speech_classes(config: Any, kind: Any) -> Mapping[str, Spec]:
     return {"frames": _audio(config, kind), "labels": CLASSES}
 
@@ -146,16 +130,15 @@ HEADS: Mapping[str, Head] = MappingProxyType(
             shifted=mapping == "CAUSAL_LM",
         )
         for name, mapping, inputs, run in (
-            ("causal language model", "CAUSAL_LM", _text, _language),
             ("speech to text", "SPEECH_SEQ_2_SEQ", _speech, _transcribe),
             ("text to text", "SEQ_TO_SEQ_CAUSAL_LM", _text_pair, _translate),
             ("masked language model", "MASKED_LM", _text, _language),
+            ("causal language model", "CAUSAL_LM", _text, _language),
             ("image classes", "IMAGE_CLASSIFICATION", _images, _classify),
-            ("speech to labels", "CTC", _speech_labels, _align),
             ("text classes", "SEQUENCE_CLASSIFICATION", _text_classes, _classify),
             ("token classes", "TOKEN_CLASSIFICATION", _text, _language),
             ("audio classes", "AUDIO_CLASSIFICATION", _speech_classes, _classify),
         )
     }
 )  # fmt: skip
-"""In the order in which a config that names no architecture is tried."""
+"""In the order in which a config that names no architecture is tried: encoders know how to be decoders, too."""

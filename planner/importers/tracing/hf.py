@@ -5,6 +5,7 @@ Nothing is downloaded, no code but that of transformers runs, and no weights are
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -108,7 +109,7 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
         model.tie_weights()
     except Exception as problem:
         raise building_failed(problem, name) from problem
-    return model.train(), head, notes
+    return model, head, (*notes, *_train(model))
 
 
 def choose_head(kind: str, architectures: object, name: str) -> tuple[Head, str, tuple[str, ...]]:
@@ -150,6 +151,22 @@ def examples(
     return inputs, dims
 
 
+def _train(model: Any) -> tuple[str, ...]:
+    """Set a model to training, apart from leaving out whole layers at random, and return a note on that."""
+    model.train()
+    # Which layers run is decided by a random number while the model runs, which no graph can hold.
+    dropping = [part for part in model.modules() if "layerdrop" in _code(type(part).forward)]
+    for part in dropping:
+        part.training = False
+    rates = [value for key, value in model.config.to_dict().items() if key.endswith("layerdrop") and value]
+    return ("Every layer runs in every step: none is left out at random, as layerdrop would.",) if rates else ()
+
+
+def _code(function: Any) -> tuple[str, ...]:
+    """Return the names that a function's code uses."""
+    return getattr(getattr(inspect.unwrap(function), "__code__", None), "co_names", ())
+
+
 def _quiet(config: Any) -> None:
     """Set what makes a model give its logits alone, in this config and those within it."""
     for key in config.sub_configs:
@@ -157,7 +174,7 @@ def _quiet(config: Any) -> None:
             _quiet(getattr(config, key))
     for key, value in {
         "use_cache": False, "return_dict": True, "output_router_logits": False, "output_attentions": False,
-        "output_hidden_states": False, "use_mems_train": False,
+        "output_hidden_states": False, "use_mems_train": False, "apply_spec_augment": False,
     }.items():  # fmt: skip
         if hasattr(config, key):
             setattr(config, key, value)

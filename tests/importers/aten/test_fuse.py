@@ -208,8 +208,8 @@ ATTENTIONS: dict[str, tuple[Case, str]] = {
         case(lambda x, *w: _grouped(x, *w, lambda y: y.repeat_interleave(2, 1)), *NARROW), "attention",
     ),
     "grouped-flag": (case(lambda x, *w: _grouped(x, *w, lambda y: y, enable_gqa=True), *NARROW), "attention"),
-    "capped": (case(_capped, *SQUARES), "attend"),
-    "sinks": (case(_sunk, *SQUARES, (4,)), "attend"),
+    "capped": (case(_capped, *SQUARES), "attention"),
+    "sinks": (case(_sunk, *SQUARES, (4,)), "sink_attention"),
 }  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from planner.ops import OPS  # noqa: E402
 
 from .running import Case, assert_same, together, traced  # noqa: E402
 
-
 ROWS = Path(__file__).parents[3] / "planner/importers/aten/lower"
 
 
@@ -302,10 +301,23 @@ def seen(x: Any) -> Any:
     return (at[:, None] >= at[None, :]) | (x[:, :1, :1] > 99).unsqueeze(1)
 
 
+def _turned(x: Any) -> Any:
+    """Turn pairs of features by the angles of their places."""
+    angles = torch.outer(
+        torch.arange(x.shape[1], dtype=torch.float64), torch.linspace(1.0, 0.1, 4, dtype=torch.float64)
+    )
+    turns = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_complex(x.unflatten(-1, (4, 2)))
+    moved = torch.view_as_real(pairs * turns[None]).flatten(2)
+    back = (pairs.conj() * pairs).real + (pairs[:, :1] * x[..., :4]).imag
+    return moved, back, torch.view_as_real(torch.cat([pairs, -pairs], 1).transpose(0, 1).unsqueeze(1) + turns[:1, None])
+
+
+COMPLEX: dict[str, Case] = {"turned": case(_turned)}
 FAMILIES = {
     "views": VIEWS, "parts": PARTS, "writes": WRITES, "elements": ELEMENTS, "creation": CREATION,
     "reductions": REDUCTIONS, "products": PRODUCTS, "space": SPACE, "norms": NORMS, "losses": LOSSES,
-    "indices": INDICES, "attention": ATTENTION,
+    "indices": INDICES, "attention": ATTENTION, "complex": COMPLEX,
 }  # fmt: skip
 
 

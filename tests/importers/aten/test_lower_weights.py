@@ -116,3 +116,27 @@ def test_a_buffer_without_values_is_named() -> None:
     program = trace(run, {"tokens": tokens}, {"tokens": ("B", "S")}, "small")
     with pytest.raises(ModelError, match=r"buffer places, a compute\[8\], are not known"):
         lower(strip(program))
+
+
+class Positions(nn.Module):
+    """A table that is no parameter, and too large to be written into a graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.randn(9000, 8, dtype=torch.float64))
+        self.table = nn.Parameter(torch.randn(11, 8, dtype=torch.float64))
+
+    def forward(self, tokens: Any) -> Any:
+        return F.embedding(tokens, self.table) @ self.table.T + F.embedding(tokens, self.places) @ self.table.T
+
+
+def test_a_large_buffer_is_given() -> None:
+    tokens = torch.zeros(4, 6, dtype=torch.long)
+    module = Positions()
+    program = trace(WithLoss(module, loss_of), {"tokens": tokens}, {"tokens": ("B", "S")}, "tied")
+    graph = graph_of(program)
+    assert {p.name: (p.initial, p.trainable) for p in graph.root.parameters} == {
+        "table": ("normal", True), "places": ("given", False)
+    }  # fmt: skip
+    assert graph.parameter_count == 88
+    assert verify_graph(graph) == ()

@@ -225,7 +225,7 @@ _VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.data())
 def test_changed_files(data: st.DataObject) -> None:
     """A file changed at random is a graph that holds its invariants, or one `ModelError`."""

@@ -16,7 +16,7 @@ import numpy as np
 from ....core.graph import Attribute
 from ..program import Call, Ref
 from .evaluate import name_of
-from .forms import base_of
+from .forms import changing
 from .samples import Sample, Samples
 
 CLOSE = 4e-6
@@ -83,14 +83,27 @@ def _frequencies(samples: Sequence[Sample]) -> tuple[float, ...]:
     """Return the angles of position 1 if all angles are multiples of them; else nothing."""
     first: Any = None
     for sample in samples:
-        base = base_of(sample.array)
-        base = base.reshape([n for n in base.shape if n != 1] or [1])
-        if base.ndim != 2 or base.shape[0] != sample.symbols.get("S"):
+        found = _rows(sample)
+        if found is None:
             return ()
-        first = base[1] if first is None else first
-        if not np.allclose(base, np.arange(len(base))[:, None] * first, rtol=1e-5, atol=1e-9):
+        _, rows = found
+        first = rows[1] if first is None else first
+        if not np.allclose(rows, np.arange(len(rows))[:, None] * first, rtol=1e-5, atol=1e-9):
             return ()
     return () if first is None else tuple(first.tolist())
+
+
+def _rows(sample: Sample) -> tuple[tuple[int, int], Any] | None:
+    """Return the dims of positions and of columns, and the value as a matrix of both; None if it changes elsewhere."""
+    array, length = sample.array, sample.symbols.get("S", 0)
+    if array.ndim < 2 or length < 2:
+        return None
+    columns = array.ndim - 1
+    places = [d for d in range(columns) if array.shape[d] == length]
+    if len(places) != 1 or not set(changing(array)) <= {places[0], columns}:
+        return None
+    matrix = array[tuple(slice(None) if d in (places[0], columns) else 0 for d in range(array.ndim))]
+    return (places[0], columns), matrix
 
 
 def table_of(samples: Sequence[Sample], angles: Sequence[Angles]) -> Table | None:
@@ -123,19 +136,14 @@ def _same(place: Place | None, first: Place) -> bool:
 
 def _place(sample: Sample, columns: Any, sine: bool) -> Place | None:
     """Return the dims and the scale of a table; None if the value is another one."""
-    array = sample.array
-    length = sample.symbols.get("S", 0)
-    base = base_of(array)
-    dims = [d for d, n in enumerate(base.shape) if n != 1]
-    if len(dims) != 2 or base.shape[dims[0]] != length or base.shape[dims[1]] != len(columns):
+    found = _rows(sample)
+    if found is None or found[1].shape[1] != len(columns):
         return None
-    values = base.reshape(length, len(columns))
-    table = (np.sin if sine else np.cos)(np.arange(length)[:, None] * columns)
+    dims, values = found
+    table = (np.sin if sine else np.cos)(np.arange(len(values))[:, None] * columns)
     largest = np.unravel_index(np.abs(table).argmax(), table.shape)
     scale = float(values[largest] / table[largest])
-    return (
-        ((dims[0], dims[1]), _nice(scale, 1e-9)) if np.allclose(values, scale * table, rtol=1e-4, atol=1e-5) else None
-    )
+    return (dims, _nice(scale, 1e-9)) if np.allclose(values, scale * table, rtol=1e-4, atol=1e-5) else None
 
 
 def _attributes(columns: Any, form: str, scale: float) -> tuple[tuple[str, Attribute], ...]:
@@ -154,7 +162,8 @@ def _rule(frequencies: Any) -> Mapping[str, Attribute]:
     exponents = np.arange(count) / count
     explicit = {"frequencies": tuple(float(f) for f in frequencies)}
     if count < 2 or abs(frequencies[0] - 1) > CLOSE or (frequencies <= 0).any():
-        return explicit
+        # One frequency of 1 has any base.
+        return {"theta": 10_000.0} if count == 1 and abs(frequencies[0] - 1) <= CLOSE else explicit
     # What scales frequencies leaves the highest ones as they are.
     for index in (count - 1, 1):
         theta = _nice(float(frequencies[index]) ** (-1 / exponents[index]), 5e-5)

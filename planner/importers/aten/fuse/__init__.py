@@ -11,6 +11,7 @@ from .experts import EXPERTS
 from .heads import LIFT, MERGE_HEADS, SPLIT_HEADS
 from .linear import PARTED, TRANSPOSED
 from .loss import CROSS_ENTROPY
+from .positions import BROADCAST, POSITIONS
 from .rewrite import Pattern, apply
 from .rms_norm import RMS_NORM
 from .rotary import ROTARY
@@ -19,7 +20,7 @@ from .views import CAST, VIEW
 
 PATTERNS: tuple[Pattern | Callable[[Program], Program], ...] = (
     unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, ROTARY, LIFT, LIFT, SPLIT_HEADS, ATTENTION, MERGE_HEADS,
-    grouped, ACTIVATION, GATE, EXPERTS, CAST, VIEW, CROSS_ENTROPY,
+    grouped, ACTIVATION, GATE, EXPERTS, CAST, VIEW, CROSS_ENTROPY, POSITIONS, BROADCAST,
 )  # fmt: skip
 """In the order in which they are tried; later ones build on what earlier ones made."""
 

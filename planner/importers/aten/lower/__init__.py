@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ..program import Program
 from .attention import ATTENTION
+from .complex import COMPLEX
 from .creation import CREATION
 from .elements import ELEMENTS
 from .flat import Flat
@@ -31,7 +32,7 @@ __all__ = ["TARGETS", "Flat", "Held", "Number", "Row", "Site", "UnloweredError",
 
 TARGETS: Mapping[str, Row] = MappingProxyType({
     **VIEWS, **PARTS, **ELEMENTS, **CREATION, **REDUCTIONS, **PRODUCTS, **SPACE, **NORMS, **LOSSES, **INDICES,
-    **ATTENTION, **RECURRENT, **FUSED,
+    **COMPLEX, **ATTENTION, **RECURRENT, **FUSED,
 })  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ....core.graph import Attribute
 from ....core.symbol import Polynomial
 from .elements import scaled, shifted
 from .site import Held, Number, Row, Site, UnloweredError, text
@@ -47,7 +48,9 @@ def _range(at: Site) -> str:
     assert isinstance(step, int | float)
     sizes = text(at.made.shape)
     if isinstance(start, int) and isinstance(step, int):
-        return at.node("arange", sizes=sizes, start=start, step=step, dtype=at.made.dtype)
+        usual: dict[str, Attribute] = {"start": 0, "step": 1, "dtype": "int64"}
+        given: dict[str, Attribute] = {"start": start, "step": step, "dtype": at.made.dtype}
+        return at.node("arange", sizes=sizes, **{key: value for key, value in given.items() if value != usual[key]})
     return shifted(at, scaled(at, at.node("arange", sizes=sizes, dtype=at.made.dtype), step), start)
 
 

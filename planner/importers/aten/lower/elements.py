@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from ....core.graph import Attribute
 from ....core.symbol import Polynomial
 from ..program import Argument
-from .site import INTEGERS, Row, Site, UnloweredError
+from .complex import multiplied
+from .site import INTEGERS, Held, Row, Site, UnloweredError
 
 
 def both(at: Site, dtype: str = "") -> tuple[str, str]:
@@ -69,7 +70,9 @@ def _reversed_difference(at: Site) -> str:
     return at.node("sub", promoted(at, at.argument(1, "other"), at.made.dtype), x)
 
 
-def _product(at: Site) -> str:
+def _product(at: Site) -> Held:
+    if at.made.dtype.startswith("complex"):
+        return multiplied(at)
     left, right = at.number(0, "self"), at.number(1, "other")
     if right is not None:
         return scaled(at, _first(at), right)

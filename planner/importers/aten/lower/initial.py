@@ -26,7 +26,7 @@ def with_initial(block: Block, frozen: frozenset[str]) -> Block:
     for node in block.nodes:
         kinds |= dict.fromkeys(_scales(node), "ones")
     trained = _with_gradient(block) - frozen
-    kinds |= {p.name: "frozen" for p in block.parameters if p.name not in trained}
+    kinds |= {p.name: "frozen" for p in block.parameters if p.name not in trained and p.initial != "given"}
     parameters = tuple(replace(p, initial=kinds.get(p.name, p.initial)) for p in block.parameters)
     return replace(block, parameters=parameters)
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from ....core.symbol import Polynomial, Size
 from ....errors import LayoutError, ModelError, RuleError
 from ...builder import BlockBuilder
 from ..program import Buffer, Call, Program, reads
+from .complex import apart, is_complex
 from .flat import Flat
 from .initial import with_initial
 from .names import named
-from .site import INTEGERS, Empty, Held, Number, Row, Site, UnloweredError
+from .site import INTEGERS, Empty, Held, Number, Pair, Row, Site, UnloweredError
 from .unknown import unknown
+
+MOST_VALUES = 1 << 16
+"""Elements of the largest buffer whose values a graph holds."""
 
 
 def lowered(program: Program, targets: Mapping[str, Row]) -> Flat:
@@ -66,12 +71,16 @@ class _Lowering:
                 self.held[buffer.name] = self._buffer(buffer)
 
     def _buffer(self, buffer: Buffer) -> Held:
-        """Return a buffer of one element as a number; others are constants, which `fold_constants` has taken out."""
+        """Return a buffer: a number, a constant, or what is too large to be written down as a tensor that is given."""
+        shape = buffer.meta.shape
+        large = prod(size for size in shape if isinstance(size, int)) > MOST_VALUES
+        if buffer.values is None and large and buffer.meta.dtype not in INTEGERS:
+            return self.build.parameter(buffer.path, shape, "given", dtype=buffer.meta.dtype)
         if buffer.values is None:
             raise ModelError(
                 "model.buffer-values",
                 f"The values of the buffer {buffer.path}, a {buffer.meta}, are not known.",
-                "Trace the module with its buffers on the CPU, and with fewer elements than 65,536 each.",
+                f"Trace the module with its buffers on the CPU; masks and indices may have {MOST_VALUES:,} elements.",
                 subject=buffer.path,
             )  # fmt: skip
         if not buffer.meta.shape:
@@ -95,8 +104,9 @@ class _Lowering:
         try:
             if call.target not in self.targets:
                 raise UnloweredError("no operator is known for it")
-            made = self.targets[call.target](site)
-            made = (made,) if isinstance(made, str | Number | Empty) else tuple(made)
+            row = self.targets[call.target]
+            made = apart(site, row) if is_complex(call, self.held) else row(site)
+            made = (made,) if isinstance(made, str | Number | Empty | Pair) else tuple(made)
             made = tuple(self._checked(site, k, value) for k, value in enumerate(made))
         except (UnloweredError, RuleError, LayoutError) as error:
             self.build.rewind(mark)

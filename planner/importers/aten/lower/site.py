@@ -33,8 +33,16 @@ class Empty:
     meta: TensorMeta
 
 
-Held = str | Number | Empty
-"""A value of the block by name, a number, or nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A complex value, as two values of the block."""
+
+    real: str
+    imaginary: str
+
+
+Held = str | Number | Empty | Pair
+"""A value of the block by name, a number, nothing, or a complex one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +87,8 @@ class Site:
             raise UnloweredError(f"{argument!r} stands where a tensor is expected")
         held = self.held[argument.name]
         if not isinstance(held, str):
-            raise UnloweredError(f"it computes with a tensor without elements, {argument.name}")
+            what = "complex numbers" if isinstance(held, Pair) else "a tensor without elements"
+            raise UnloweredError(f"it computes with {what}")
         return held
 
     def amount(self, size: Size) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from ....core.symbol import Polynomial
 from ....core.tensor import DTYPE_BYTES
 from ....errors import ModelError
 from ..program import Argument, Ref, Word
 from .site import Site
 
+_RANDOM = re.compile(r"aten\.(rand|bernoulli|exponential|normal|uniform|multinomial|poisson|rrelu|cauchy|geometric)")
+"""Calls that draw random numbers."""
 _OBJECTS = ("device", "layout", "memory_format", "pin_memory", "generator")
 """Arguments that torch fills in by itself on any device."""
 
@@ -19,7 +23,7 @@ def unknown(site: Site, reason: str) -> tuple[str, ...]:
     ------
     ModelError
         `model.operator-unknown` where even `unknown` can't hold it: it is no ATen operator, a size that depends on
-        symbols is an argument, or a result has an element type that plans don't have.
+        symbols is an argument, a result has an element type that plans don't have, or it draws random numbers.
     """
     call = site.call
     operands: list[str] = []
@@ -40,6 +44,8 @@ def unknown(site: Site, reason: str) -> tuple[str, ...]:
 
     if not call.target.startswith("aten."):
         raise _refused(site, reason)
+    if _RANDOM.match(call.target):
+        raise _refused(site, "it draws random numbers, and devices that hold the same elements would draw others")
     alien = next((meta for meta in call.results if meta.dtype not in {*DTYPE_BYTES, "compute"}), None)
     if alien or not call.results:
         raise _refused(site, f"it gives {alien}" if alien else "it gives no tensor")

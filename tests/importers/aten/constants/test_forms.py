@@ -162,6 +162,11 @@ def test_rotary_tables(theta: float, width: int) -> None:
     assert read == [Ref(calls[0].name), Ref(f"{calls[0].name}:1")]
 
 
+def test_a_table_of_one_frequency() -> None:
+    (table, *_) = made(program(rotary, torch.ones(1)))
+    assert (table.target, dict(table.keywords)["head_dim"]) == ("fused.rotary_table", 2)
+
+
 @pytest.mark.parametrize("layout", ["once", "neighbours"])
 def test_layouts_of_rotary_tables(layout: str) -> None:
     frequencies = 1.0 / 1e4 ** (torch.arange(0, 8, 2).float() / 8)
