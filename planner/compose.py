@@ -126,7 +126,20 @@ def moved(plan: Plan, edge: str, badge: int, training: TrainingGraph | None = No
 
 
 def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> dict[str, str]:
-    """Return the exported code as path → text."""
+    """Return the exported code as path → text.
+
+    Raises
+    ------
+    ExportError
+        `export.onnx-source`, and what the exporter raises.
+    """
+    if plan.graph.source.kind == "onnx":
+        raise ExportError(
+            "export.onnx-source",
+            f"{plan.graph.name} comes from an ONNX file, whose operators are often not those of the model's code.",
+            "Plan with it, and export code from the model's config.json, its .pt2 or its module.",
+            subject=plan.graph.name,
+        )
     precision = precision_named(plan.decisions.precision)
     return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
 

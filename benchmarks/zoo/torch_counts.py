@@ -2,16 +2,18 @@
 
 Forward FLOPs are those that `FlopCounterMode` counts while the exported model runs on the meta device; backward FLOPs
 and what is kept come from the joint graph of forward and backward on fake CPU tensors. There, attention is one operator
-that keeps q, k, v, its result and a number a query, as flash attention does; nothing else is put in place of what the
-model says.
+that keeps q, k, v, its result and a number a query, as flash attention does, and RMSNorm one that keeps its operand and
+a number a row, as torch's own does on a GPU; nothing else is put in place of what the model says.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import getitem
+from types import MethodType
 from typing import Any
 
 import torch
@@ -85,6 +87,49 @@ def _back(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 fused_attention.register_autograd(_back, setup_context=_keep)
 
 
+@torch.library.custom_op("zoo::rms_norm", mutates_args=())
+def fused_norm(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Stand for a kernel that gives what RMSNorm gives, and a number a row in float32."""
+    return torch.empty_like(x), x.new_empty(x.shape[:-1], dtype=torch.float32)
+
+
+@torch.library.custom_op("zoo::rms_norm_backward", mutates_args=())
+def fused_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Stand for its backward."""
+    return torch.empty_like(x), torch.empty_like(weight)
+
+
+@fused_norm.register_fake
+def _(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), x.new_empty(x.shape[:-1], dtype=torch.float32)
+
+
+@fused_norm_backward.register_fake
+def _(grad: Tensor, x: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), torch.empty_like(weight)
+
+
+def _keep_norm(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def _back_norm(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+    return fused_norm_backward(grad, *ctx.saved_tensors)
+
+
+fused_norm.register_autograd(_back_norm, setup_context=_keep_norm)
+
+
+def with_fused_norms(model: nn.Module) -> nn.Module:
+    """Let every RMSNorm of a model be one operator."""
+    for part in model.modules():
+        kind = type(part).__name__
+        if (kind.endswith("RMSNorm") or kind == "T5LayerNorm") and getattr(part, "weight", None) is not None:
+            part.forward = MethodType(lambda self, x: fused_norm(x, self.weight)[0], part)  # type: ignore[method-assign]
+    return model
+
+
 def model_and_inputs(
     name: str, batch: int, seq: int, dtype: torch.dtype, change: Mapping[str, object] = {}
 ) -> tuple[WithLoss, Inputs]:
@@ -95,8 +140,6 @@ def model_and_inputs(
     change
         Values of the config, or arguments, to be others, e.g. fewer layers.
     """
-    import json
-
     source = zoo_source(name)
     values: dict[str, Any] = json.loads(source.content)
     if source.kind == KIND:

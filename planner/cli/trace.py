@@ -37,7 +37,7 @@ def traced(target: str, inputs: Sequence[str], *, output: str, loss: str, real: 
             raise PlannerError(
                 "cli.trace-inputs", f"{target} says itself what its inputs are.", "Leave out --input.", subject=target
             )
-        return load_model(target, watch=watch)
+        return load_model(target, output=output, loss=loss, watch=watch)
     examples = [read_example(text) for text in inputs]
     if not examples or len({bool(example.name) for example in examples}) > 1:
         what = "some inputs have names and some have none" if examples else "example inputs are needed"

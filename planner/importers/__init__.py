@@ -9,6 +9,7 @@ from ..core.graph import ModelGraph, ModelSource
 from ..core.json_text import digest
 from ..errors import ModelError
 from .definition import ImporterDef
+from .files import ONNX, PT2, stored
 from .graph_json import KIND, read_graph, write_graph
 from .load import load_at_once, load_bytes, load_code, load_hf_config, load_model, load_own, load_zoo
 from .module_source import load_module
@@ -49,6 +50,8 @@ IMPORTERS: Mapping[str, ImporterDef] = MappingProxyType(
             ),
             ImporterDef(name=MODULE, summary="an architecture that comes along, with its arguments", load=load_module),
             ImporterDef(name=KIND, summary="a graph as JSON, written by hand or by another tool", load=read_graph),
+            ImporterDef(name=PT2, summary="a .pt2 file of torch.export.save", load=stored(PT2)),
+            ImporterDef(name=ONNX, summary="an ONNX file, for planning", load=stored(ONNX)),
         )
     }
 )

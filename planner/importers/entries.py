@@ -28,7 +28,7 @@ class Entry:
     Parameters
     ----------
     kind
-        What the file is, for the codes of its errors: `model.graph-schema`, `model.pt2-schema`.
+        What the file is, for the codes of its errors: `model.graph-schema`, `model.archive-schema`.
     """
 
     __slots__ = ("file", "kind", "place", "value")

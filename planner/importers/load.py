@@ -16,7 +16,9 @@ from .aten.program import Program
 from .build import build_graph
 from .bundled import bundled, bundled_as
 from .example import Example
+from .files import ONNX, PT2, kind_of, read_file
 from .graph_json import KIND, with_source
+from .graph_json.form import BOUNDS as GRAPH_BOUNDS
 from .hf_config import BOUNDS, MAX_BYTES, read_config
 from .tracer import tracer
 from .transformers_config import canonical_config
@@ -29,6 +31,8 @@ TRACED = frozenset(
                  "quantization", "rope-scaling", "sliding-window")
 )  # fmt: skip
 """What the direct builders refuse and the classes of transformers know."""
+SUFFIXES = (".json", ".pt2", ".onnx")
+"""What names of files end with; other names are of the zoo."""
 
 
 def load_hf_config(text: str, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
@@ -89,19 +93,23 @@ def load_zoo(name: str) -> ModelGraph:
     return bundled_as(name) or load_hf_config(zoo_text(name), name)
 
 
-def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "") -> ModelGraph:
+def load_bytes(
+    data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = "", output: str = "", loss: str = ""
+) -> ModelGraph:
     """Return the graph of the model that a file holds, by what is in it.
 
     Parameters
     ----------
     data
-        The file's bytes: a `config.json`.
+        The file's bytes: a `config.json`, or what `files.FILES` reads.
     name
         Name of the graph.
     watch
         Who is told how far it is, and may stop it.
     shown
-        What to call the file in messages; by default `name`.
+        What to call the file in messages, best with its suffix; by default `name`.
+    output, loss
+        What is trained, for a file that has no loss.
 
     Raises
     ------
@@ -109,6 +117,15 @@ def load_bytes(data: bytes, name: str, watch: Watch = NOBODY, *, shown: str = ""
         `model.too-large`, `model.file-unreadable`, or what the importer raises.
     """
     shown = shown or name
+    kind = kind_of(data, Path(shown.strip("'\"")).suffix.lower())
+    if kind:
+        watch.stage(0.0, f"reading {shown}")
+        return read_file(data, kind, Path(name).stem if Path(name).suffix == f".{kind}" else name, shown,
+                         output=output, loss=loss)  # fmt: skip
+    if output or loss:
+        raise ModelError(
+            "model.loss-output", f"{shown} says itself what its loss is.", "Leave output and loss out.", subject=shown
+        )
     if len(data) > MAX_BYTES:
         raise ModelError(
             "model.too-large",
@@ -138,13 +155,15 @@ def load_model(
     ----------
     source
         A name from the zoo (`llama-3-8b`), the path of a `config.json` or of a folder that has one,
-        the text of a `config.json` itself, or an `nn.Module`.
+        the text of a `config.json` itself, the path of a `.pt2`, an `.onnx` or a graph's `.json`, or an `nn.Module`.
     example_inputs
         For a module: a tensor, tensors in order, or tensors by the names of the parameters of `forward`.
     name
         Of a module's graph; by default its class's.
-    symbols, output, loss
-        For a module: which dims stay open, and what the loss is; see `tracing.own.trace_module`.
+    symbols
+        For a module: which dims stay open.
+    output, loss
+        For a module, a `.pt2` or an `.onnx`: what the loss is; see `tracing.own.trace_module` and `files.read_file`.
     watch
         Who is told how far it is where that takes long, and may stop it.
 
@@ -172,11 +191,11 @@ def load_model(
             "Give a model's name, the path of a config.json, its text, or an nn.Module with example inputs.",
         )
     if not isinstance(source, str):
-        return _load_file(Path(source), watch)
+        return _load_file(Path(source), watch, output, loss)
     if source.lstrip().startswith("{"):
-        return load_hf_config(source, "the config", watch)
-    if source.endswith(".json") or "/" in source or "\\" in source or source in {".", ".."}:
-        return _load_file(Path(source), watch)
+        return load_bytes(source.encode("utf-8", "replace"), "the config", watch, output=output, loss=loss)
+    if source.endswith(SUFFIXES) or "/" in source or "\\" in source or source in {".", ".."}:
+        return _load_file(Path(source), watch, output, loss)
     return load_zoo(source)
 
 
@@ -235,12 +254,12 @@ def _graph(program: Program) -> ModelGraph:
     return with_source(build(program, source, program.name))
 
 
-def _load_file(path: Path, watch: Watch) -> ModelGraph:
-    if path.suffix in {".pt2", ".onnx", ".pt", ".pth", ".bin", ".safetensors"}:
+def _load_file(path: Path, watch: Watch, output: str, loss: str) -> ModelGraph:
+    if path.suffix in {".bin", ".safetensors"}:
         raise ModelError(
             "model.format-unsupported",
-            f"{str(path)!r}: files of the kind {path.suffix} are not supported yet.",
-            "Give the model's config.json.",
+            f"{str(path)!r}: files of the kind {path.suffix} hold weights and no model.",
+            "Give the model's config.json, a .pt2 file of torch.export.save, or an .onnx file.",
             subject=str(path),
         )
     try:
@@ -252,9 +271,15 @@ def _load_file(path: Path, watch: Watch) -> ModelGraph:
                 "Give the path of a config.json, or a model's name without a slash.",
                 subject=str(file),
             )
+        # A config.json is called after the folder that holds it, as checkpoints are.
+        name = (file.resolve().parent.name if file.name == "config.json" else file.stem) or file.stem
         with file.open("rb") as stream:
+            kind = kind_of(stream.read(64), file.suffix.lower())
+            stream.seek(0)
+            if kind in {PT2, ONNX}:
+                return read_file(stream, kind, name, repr(str(file)), output=output, loss=loss)
             # One byte more shows that there is more, however large the file.
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(GRAPH_BOUNDS.max_bytes + 1)
     except (OSError, ValueError) as problem:
         raise ModelError(
             "model.file-unreadable",
@@ -262,6 +287,4 @@ def _load_file(path: Path, watch: Watch) -> ModelGraph:
             "Give the path of a readable config.json.",
             subject=str(path),
         ) from None
-    # A config.json is called after the folder that holds it, as checkpoints are.
-    name = file.resolve().parent.name if file.name == "config.json" else file.stem
-    return load_bytes(data, name or file.stem, watch, shown=repr(str(file)))
+    return load_bytes(data, name, watch, shown=repr(str(file)), output=output, loss=loss)

@@ -45,7 +45,8 @@ def _call(attributes: Attributes, operands: tuple[str, ...]) -> str:
     names = {f"x{i}": name for i, name in enumerate(operands)}
     try:
         call = ast.parse(f"f({arguments})", mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # The last two stand for a text that nests too deep.
         raise _refused(target, arguments) from None
     if not _TARGET.fullmatch(target) or not isinstance(call, ast.Call):
         raise _refused(target, arguments)
@@ -53,7 +54,8 @@ def _call(attributes: Attributes, operands: tuple[str, ...]) -> str:
         named = isinstance(node, ast.Name) and (node is call.func or node.id in {*names, "torch"})
         kind = isinstance(node, ast.Attribute) and ast.unparse(node) in _KINDS
         inner = isinstance(node, ast.Call) and node is not call
-        if inner or not (named or kind or isinstance(node, _ALLOWED)):
+        spread = isinstance(node, ast.keyword) and node.arg is None
+        if inner or spread or not (named or kind or isinstance(node, _ALLOWED)):
             raise _refused(target, arguments)
     written = re.sub(r"\bx\d+\b", lambda match: names[match[0]], ast.unparse(call)[2:-1])
     return f"torch.ops.{target}({written})"
@@ -61,7 +63,7 @@ def _call(attributes: Attributes, operands: tuple[str, ...]) -> str:
 
 def _refused(target: str, arguments: str) -> RuleError:
     return RuleError(
-        "rule.unknown-call", f"{target!r} of {arguments!r} is no call of an aten operator.",
+        "rule.unknown-call", f"{target[:200]!r} of {arguments[:200]!r} is no call of an aten operator.",
         "Name it as aten.name.overload, and pass operands x0, x1, … and literals.",
     )  # fmt: skip
 

@@ -50,6 +50,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
     try:
+        mesh.compute = torch.float64
         model = train.MODEL(mesh).double()
         parameters.initialise(model, mesh, seed=job.seed, std=0.1)
         _vary(model, mesh, job.seed)
@@ -70,7 +71,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
         if job.write_reference:
             # What the loss does not depend on has no gradient: zero, but for anyone who has one.
-            zero = {name: torch.zeros_like(p) for name, p in model.named_parameters() if found[name] is None}
+            zero = {name: torch.zeros_like(p) for name, p in model.named_parameters() if found.get(name, p) is None}
             torch.save(found | zero, job.reference)
             return RankResult(errors=(), collectives=())
         return RankResult(errors=_errors(found, job, stored | layouts, mesh), collectives=tuple(mesh.log or ()))

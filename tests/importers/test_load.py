@@ -89,7 +89,7 @@ def test_text_over_the_bound() -> None:
 def test_a_source_that_changed_is_refused() -> None:
     source = load_model("llama-tiny").source
     for broken, code in (
-        (replace(source, kind="onnx"), "model.source-kind"),
+        (replace(source, kind="vendor"), "model.source-kind"),
         (replace(source, content=source.content.replace("64", "32")), "model.source-changed"),
         (replace(source, digest="0" * 64), "model.source-changed"),
     ):

@@ -155,8 +155,11 @@ def _resized(x: torch.Tensor, space: Sequence[int]) -> torch.Tensor:
 def _nothing(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, channels: int, space: Sequence[int]
 ) -> torch.Tensor:
-    """Return the sum of no products, of the result's shape, in the graph of autograd as the product would be."""
-    zeros = (x.sum() + weight.sum()) * 0
+    """Return the sum of no products, of the result's shape, in the graph of autograd as the product would be.
+
+    Backward asks for the weight once, as there: where it has to be gathered again, other ranks wait for this one.
+    """
+    zeros = x.sum() * 0 + weight[:0].square().sum()
     out = zeros.expand(x.shape[0], channels, *space)
     return out if bias is None else out + bias.view(-1, *[1] * len(space))
 

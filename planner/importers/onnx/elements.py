@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from ...core.symbol import Polynomial
@@ -191,6 +192,18 @@ def _dropout(at: Site) -> list[Ref]:
     return [at.like("aten.dropout.default", x, float(ratio or 0.0), True) if training else same(at)]
 
 
+def _is_nan(at: Site) -> Ref:
+    """Only what is no number differs from itself."""
+    x = at.ref(0)
+    return at.like("aten.ne.Tensor", x, x, dtype="bool")
+
+
+def _is_infinite(at: Site) -> Ref:
+    if not (at.integer("detect_negative", 1) and at.integer("detect_positive", 1)):
+        at.refuse("of one sign alone")
+    return at.like("aten.eq.Scalar", at.like("aten.abs.default", at.ref(0)), math.inf, dtype="bool")
+
+
 def _sum(at: Site) -> Ref:
     made = at.ref(0)
     for place in range(1, len(at.node.inputs)):
@@ -213,7 +226,7 @@ ELEMENTS: Mapping[str, Row] = {
         ("Ceil", "ceil"), ("Round", "round"), ("Sign", "sign"), ("Reciprocal", "reciprocal"),
         ("HardSwish", "hardswish"), ("Mish", "mish"),
     )},
-    "Not": _unary("logical_not", "bool"), "IsNaN": _unary("isnan", "bool"), "IsInf": _unary("isinf", "bool"),
+    "Not": _unary("logical_not", "bool"), "IsNaN": _is_nan, "IsInf": _is_infinite,
     "Add": _arithmetic("add", "aten.add.Tensor"), "Mul": _arithmetic("mul", "aten.mul.Tensor"),
     "Sub": _arithmetic("sub", "aten.rsub.Scalar"), "Div": _arithmetic("div"), "Pow": _power, "Mod": _remainder,
     "Equal": _compared("eq", "eq"), "Greater": _compared("gt", "lt"), "Less": _compared("lt", "gt"),

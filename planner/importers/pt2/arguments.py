@@ -42,7 +42,7 @@ class Scope:
         if name not in self.values:
             entry.refuse(
                 f"reads {shown(name)}, which nothing before it makes", "A graph has no cycles.",
-                code="model.pt2-order",
+                code="model.archive-order",
             )  # fmt: skip
         return Ref(self.values[name])
 
@@ -60,7 +60,7 @@ class Scope:
         if size is None:
             value.refuse(
                 f"is {text[:80]}, which is no polynomial of {' and '.join(self.symbols) or 'sizes'}",
-                "Export the model with fixed sizes there.", code="model.pt2-size",
+                "Export the model with fixed sizes there.", code="model.archive-size",
             )  # fmt: skip
         return size
 
@@ -84,7 +84,7 @@ def read_argument(entry: Entry, scope: Scope) -> Argument:
     if reader is None:
         entry.refuse(
             f"is of the kind {shown(kind)}, which no operator of a plan takes", "Export the model without it.",
-            code="model.pt2-unsupported",
+            code="model.archive-unsupported",
         )  # fmt: skip
     return reader(value, scope)
 
@@ -159,7 +159,7 @@ def _either(kind_of_number: str, read: Callable[[Entry, Scope], Argument]) -> Ca
             return read(inner, scope)
         entry.refuse(
             "is a number that the model computes of its sizes", "Export the model with fixed sizes.",
-            code="model.pt2-unsupported",
+            code="model.archive-unsupported",
         )  # fmt: skip
 
     return value

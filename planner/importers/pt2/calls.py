@@ -47,13 +47,15 @@ class CallReader:
         name = "compute" if dtype == self.compute else WIDENED.get(dtype, dtype)
         if name != "compute" and name not in DTYPE_BYTES:
             kind.refuse(
-                f"is {name}, which no plan computes in", f"Use {', '.join(DTYPE_BYTES)}.", code="model.pt2-unsupported"
+                f"is {name}, which no plan computes in",
+                f"Use {', '.join(DTYPE_BYTES)}.",
+                code="model.archive-unsupported",
             )
         sizes = []
         for item in entry.at("sizes").items():
             size = scope.size(item)
             if isinstance(size, int) and size < 0:
-                item.refuse(f"is the size {size}", "Give sizes of at least 0.", code="model.pt2-size")
+                item.refuse(f"is the size {size}", "Give sizes of at least 0.", code="model.archive-size")
             sizes.append(size)
         return TensorMeta(tuple(sizes), name)
 
@@ -74,7 +76,7 @@ class CallReader:
             elif "higher_order" in target:
                 node.refuse(
                     f"calls {target.rpartition('.')[2]}, which runs one of several graphs or one of them many times",
-                    "Export the model with the branch or the number of steps fixed.", code="model.pt2-unsupported",
+                    "Export the model with the branch or the number of steps fixed.", code="model.archive-unsupported",
                 )  # fmt: skip
             else:
                 self._call(node, target, scope, tensors, prefix)
@@ -117,7 +119,7 @@ class CallReader:
         if target == _AUTOCAST and enabled is not False:
             node.refuse(
                 "runs under autocast", "Export without it: the plan's precision says what is computed in.",
-                code="model.pt2-unsupported",
+                code="model.archive-unsupported",
             )  # fmt: skip
         graph = inputs[at].at("as_graph").at("graph")
         inner = Scope(self.symbols, dict(scope.sizes), {})
@@ -164,20 +166,20 @@ class CallReader:
             else:
                 inner.sizes[name] = given
         else:
-            parameter.refuse("is no tensor and no size", "Export again.", code="model.pt2-unsupported")
+            parameter.refuse("is no tensor and no size", "Export again.", code="model.archive-unsupported")
 
     def _named(self, node: Entry, name: str) -> None:
         if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
             node.refuse(f"is called {shown(name)}", "Write names with letters, digits and _.")
         if name in self.names:
-            node.refuse(f"makes {name!r} again", "Give every call its own name.", code="model.pt2-order")
+            node.refuse(f"makes {name!r} again", "Give every call its own name.", code="model.archive-order")
         self.names.add(name)
         if len(self.names) > MAX_CALLS:
             node.refuse(f"is one of more than {MAX_CALLS:,} calls", "Give a smaller model.", code="model.too-large")
 
     def _define(self, node: Entry, output: str, name: str, meta: TensorMeta, scope: Scope) -> None:
         if output in scope.values:
-            node.refuse(f"makes {shown(output)} again", "Give every value its own name.", code="model.pt2-order")
+            node.refuse(f"makes {shown(output)} again", "Give every value its own name.", code="model.archive-order")
         scope.values[output] = name
         self.metas[name] = meta
 

@@ -59,7 +59,7 @@ def read_held(archive: Archive, model: str, name: str) -> Held:
         if config not in archive.members:
             continue
         text = _decoded(archive.read(config, _BOUNDS.max_bytes), f"{name}: {config}")
-        entries = Entry(parse(text, f"{name}: {config}", _BOUNDS), "", f"{name}: {config}", "pt2").at("config")
+        entries = Entry(parse(text, f"{name}: {config}", _BOUNDS), "", f"{name}: {config}", "archive").at("config")
         for path in entries.value if isinstance(entries.value, dict) else ():
             entry = entries.at(path)
             member = f"{place}/{entry.at('path_name').name()}"

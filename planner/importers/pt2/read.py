@@ -40,9 +40,8 @@ def read_program(file: BinaryIO, name: str) -> Program:
     Raises
     ------
     ModelError
-        `model.archive-…` for what is no archive, `model.pt2-version` for another schema, `model.json-…` and
-        `model.pt2-schema` for another form, `model.pt2-order` for a graph with a cycle, `model.pt2-size` for a size
-        that is no polynomial of batch and sequence, `model.pt2-unsupported` for what no plan holds.
+        `model.archive-…` for what is no archive, another schema or another form, for a graph with a cycle, for a size
+        that is no polynomial of batch and sequence, and for what no plan holds; `model.json-…` and `model.too-large`.
     """
     archive = open_archive(file, name)
     model = _model(archive, name)
@@ -51,7 +50,7 @@ def read_program(file: BinaryIO, name: str) -> Program:
         text = data.decode("utf-8")
     except UnicodeDecodeError as problem:
         raise broken(name, f"its graph is no UTF-8 text (byte {problem.start})") from None
-    whole = Entry(parse(text, name, BOUNDS), "", name, "pt2")
+    whole = Entry(parse(text, name, BOUNDS), "", name, "archive")
     _check_version(whole)
     return _Reader(whole, read_held(archive, model, name), name).program()
 
@@ -84,7 +83,7 @@ def _check_version(whole: Entry) -> None:
     if major != SCHEMA:
         version.refuse(
             f"is {major}.{minor}; version {SCHEMA} is read", "Export the model with torch 2.13.",
-            code="model.pt2-version",
+            code="model.archive-version",
         )  # fmt: skip
 
 
@@ -115,7 +114,7 @@ class _Reader:
                 continue
             meta = calls.meta(self.tensors.at(value), self.scope)
             if value in calls.names:
-                spec.refuse(f"names {shown(value)} again", "Give every input its own name.", code="model.pt2-order")
+                spec.refuse(f"names {shown(value)} again", "Give every input its own name.", code="model.archive-order")
             calls.names.add(value)
             calls.metas[value] = meta
             self.scope.values[value] = value
@@ -156,7 +155,7 @@ class _Reader:
                     size.refuse(
                         f"is open besides the {'batch' if dim == 0 else 'sequence'} of other inputs",
                         "Export the model with one Dim for all batches, one for all sequences, and the rest fixed.",
-                        code="model.pt2-size",
+                        code="model.archive-size",
                     )  # fmt: skip
                 self.symbols[symbol] = name
 
@@ -186,7 +185,7 @@ class _Reader:
             if kind.startswith("gradient_to"):
                 spec.refuse(
                     "is a gradient, so the program has its backward in it", "Export the forward alone.",
-                    code="model.pt2-unsupported",
+                    code="model.archive-unsupported",
                 )  # fmt: skip
             if kind not in {"user_output", "loss_output"}:
                 continue
@@ -233,7 +232,7 @@ def _spec(spec: Entry) -> tuple[str, str, str]:
     if kind == "constant_input":
         return "", "", ""
     if kind not in _HELD:
-        spec.refuse(f"is a {shown(kind)}", "Export the model without it.", code="model.pt2-unsupported")
+        spec.refuse(f"is a {shown(kind)}", "Export the model without it.", code="model.archive-unsupported")
     inner = spec.at(kind)
     path = inner.at(_HELD[kind])
     check_path(path.text(), path)

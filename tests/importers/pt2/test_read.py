@@ -155,9 +155,9 @@ class Autocast(nn.Module):
 @pytest.mark.parametrize(
     ("module", "code", "words"),
     [
-        (Halves(), "model.pt2-size", "no polynomial"),
-        (Chosen(), "model.pt2-unsupported", "cond"),
-        (Autocast(), "model.pt2-unsupported", "autocast"),
+        (Halves(), "model.archive-size", "no polynomial"),
+        (Chosen(), "model.archive-unsupported", "cond"),
+        (Autocast(), "model.archive-unsupported", "autocast"),
     ],
 )
 def test_what_no_plan_holds_is_named(module: nn.Module, code: str, words: str) -> None:
@@ -197,19 +197,19 @@ def _put(graph: Any, path: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "code"),
     [
-        ("schema_version/major", 9, "model.pt2-version"),
-        ("graph_module", ..., "model.pt2-schema"),
-        (f"{_GRAPH}/nodes/embedding/inputs/0/arg/as_tensor/name", "add", "model.pt2-order"),
-        (f"{_GRAPH}/nodes/embedding/inputs/0/arg", _OBJECT, "model.pt2-unsupported"),
-        (f"{_GRAPH}/nodes/embedding/target", "os.system('x')", "model.pt2-schema"),
-        (f"{_GRAPH}/nodes/linear/name", "embedding", "model.pt2-order"),
-        (f"{_GRAPH}/nodes/linear/outputs/0/as_tensor/name", "embedding", "model.pt2-order"),
-        (f"{_TENSOR}/sizes/2", {"as_int": -8}, "model.pt2-size"),
-        (f"{_TENSOR}/sizes/0", _OPEN, "model.pt2-size"),
-        (f"{_TENSOR}/dtype", 11, "model.pt2-unsupported"),
-        (f"{_TENSOR}/dtype", 99, "model.pt2-schema"),
-        ("graph_module/signature/output_specs/+", _GRADIENT, "model.pt2-unsupported"),
-        ("graph_module/signature/input_specs/0/parameter/parameter_name", "../../etc", "model.pt2-schema"),
+        ("schema_version/major", 9, "model.archive-version"),
+        ("graph_module", ..., "model.archive-schema"),
+        (f"{_GRAPH}/nodes/embedding/inputs/0/arg/as_tensor/name", "add", "model.archive-order"),
+        (f"{_GRAPH}/nodes/embedding/inputs/0/arg", _OBJECT, "model.archive-unsupported"),
+        (f"{_GRAPH}/nodes/embedding/target", "os.system('x')", "model.archive-schema"),
+        (f"{_GRAPH}/nodes/linear/name", "embedding", "model.archive-order"),
+        (f"{_GRAPH}/nodes/linear/outputs/0/as_tensor/name", "embedding", "model.archive-order"),
+        (f"{_TENSOR}/sizes/2", {"as_int": -8}, "model.archive-size"),
+        (f"{_TENSOR}/sizes/0", _OPEN, "model.archive-size"),
+        (f"{_TENSOR}/dtype", 11, "model.archive-unsupported"),
+        (f"{_TENSOR}/dtype", 99, "model.archive-schema"),
+        ("graph_module/signature/output_specs/+", _GRADIENT, "model.archive-unsupported"),
+        ("graph_module/signature/input_specs/0/parameter/parameter_name", "../../etc", "model.archive-schema"),
     ],
 )
 def test_changed_graphs(path: str, value: Any, code: str) -> None:
