@@ -84,21 +84,45 @@ def _ordered(nodes: tuple[Node, ...]) -> list[Node]:
 
 
 def _early(nodes: tuple[Node, ...]) -> list[Node]:
-    """Return the operators with those that depend on nothing, such as tables of angles, beside others of their class.
+    """Return the operators with those that depend on nothing, such as tables of angles, where they are first needed.
 
-    They come where they are first used, which may be in the midst of another module.
+    If that is in the midst of a module that they do not belong to, they come before it.
     """
     ordered: list[Node] = []
-    free: set[str] = set()
-    for node in nodes:
+    waiting: dict[str, Node] = {}
+
+    def put(node: Node) -> None:
         place = len(ordered)
-        if free.issuperset(node.operands):
-            free |= {value.name for value in node.results}
-            after = [at for at, other in enumerate(ordered) if _class(other) == _class(node)]
-            needed = [at for at, other in enumerate(ordered) if any(v.name in node.operands for v in other.results)]
-            place = max(after[-1:] + needed) + 1 if after else place
+        around = _around(_class(node), _class(ordered[-1])) if ordered else ""
+        while place and around and f"{_class(ordered[place - 1])}.".startswith(f"{around}."):
+            if any(value.name in node.operands for value in ordered[place - 1].results):
+                break
+            place -= 1
         ordered.insert(place, node)
-    return ordered
+
+    def fetch(node: Node) -> None:
+        for name in node.operands:
+            if name in waiting:
+                needed = waiting[name]
+                for value in needed.results:
+                    del waiting[value.name]
+                fetch(needed)
+                put(needed)
+
+    for node in nodes:
+        if waiting.keys() >= set(node.operands):
+            waiting |= {value.name: node for value in node.results}
+        else:
+            fetch(node)
+            ordered.append(node)
+    return [*ordered, *dict.fromkeys(waiting.values())]
+
+
+def _around(own: str, other: str) -> str:
+    """Return the outermost module around `other` that is not around `own`; empty if there is none."""
+    mine, its = own.split(".") if own else [], other.split(".") if other else []
+    shared = next((i for i, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), min(len(mine), len(its)))
+    return ".".join(its[: shared + 1]) if shared < len(its) else ""
 
 
 def _class(node: Node) -> str:
