@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 
 from planner.core.graph import Block  # noqa: E402
 from planner.importers.aten.constants import fold_constants  # noqa: E402
-from planner.importers.aten.fuse import fuse  # noqa: E402
+from planner.importers.aten.fuse import as_pairs, fuse  # noqa: E402
 from planner.importers.aten.lower import lower  # noqa: E402
 from planner.importers.aten.strip import strip  # noqa: E402
 
@@ -100,7 +100,16 @@ def _two(x: Any, cat: Callable[[Any, Any], Any], part: Callable[[Any], tuple[Any
     return cat(a * cos - b * sin, b * cos + a * sin)
 
 
+def _rotated_as_complex(x: Any) -> Any:
+    inverse = 1.0 / (100.0 ** (torch.arange(0, 4, 2, dtype=torch.float64) / 4))
+    angle = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), inverse)
+    turns = torch.polar(torch.ones_like(angle), angle)
+    x = torch.view_as_complex(_split(x, 2).reshape(x.shape[0], 2, x.shape[1], -1, 2))
+    return torch.view_as_real(x * turns).flatten(3)
+
+
 ROTATIONS = {
+    "complex": case(_rotated_as_complex),
     "halves": case(_rotated),
     "neighbours": case(_rotated_neighbours),
     "part": case(_rotated_part),
@@ -254,7 +263,7 @@ NOT_ACTIVATIONS = {
 def fused(*cases: Case) -> tuple[Any, Block]:
     """Return a module of all cases, and its block."""
     module = together(*cases)
-    return module, lower(fuse(fold_constants(strip(traced(module))))).block
+    return module, lower(fuse(fold_constants(as_pairs(strip(traced(module)))))).block
 
 
 def ops(block: Block) -> Counter[str]:

@@ -33,6 +33,7 @@ from collections.abc import Callable
 from ..program import Program
 from .activations import ACTIVATION, GATE
 from .attention import ATTENTION, grouped
+from .complex_pairs import as_pairs
 from .experts import EXPERTS
 from .heads import LIFT, MERGE_HEADS, SPLIT_HEADS
 from .linear import PARTED, TRANSPOSED
@@ -43,6 +44,8 @@ from .rms_norm import RMS_NORM
 from .rotary import ROTARY
 from .rows import unflattened
 from .views import CAST, VIEW
+
+__all__ = ["PATTERNS", "as_pairs", "fuse"]
 
 PATTERNS: tuple[Pattern | Callable[[Program], Program], ...] = (
     unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, ROTARY, LIFT, LIFT, SPLIT_HEADS, ATTENTION, MERGE_HEADS,
