@@ -260,6 +260,42 @@ NOT_ACTIVATIONS = {
 }
 
 
+def _assembled(x: Any) -> Any:
+    made = x.new_empty(x.shape[0], x.shape[1], 12)
+    made[..., :8] = x
+    made[..., 8:] = x[..., :1]
+    return made
+
+
+def _by_rows(x: Any, q: Any, k: Any, v: Any) -> Any:
+    """Attend with batch and heads as one dim."""
+    a, b, c = (y.reshape(-1, y.shape[2], y.shape[3]) for y in _qkv(x, q, k, v))
+    made = torch.bmm(torch.softmax(torch.bmm(a, b.transpose(1, 2)), -1), c)
+    return _merged(made.view(x.shape[0], HEADS, x.shape[1], KEY))
+
+
+def _flat(x: Any, w: Any, b: Any) -> Any:
+    """Work on rows, as convolutions of size 1 and routers do."""
+    rows = torch.addmm(b, x.view(-1, 8), w)
+    best = rows.softmax(-1).topk(2, dim=-1)
+    chosen = torch.zeros_like(rows).scatter(1, best.indices, 1.0)
+    return (rows * chosen).view(x.shape[0], x.shape[1], 8)
+
+
+OTHERS: dict[str, tuple[Case, str]] = {
+    "assembled": (case(_assembled), "concat"),
+    "rows-of-heads": (case(_by_rows, *SQUARES), "full_attention"),
+    "rows": (case(_flat, (8, 8), (8,)), "topk"),
+    "parts": (case(lambda x, w: (lambda q, k: q * k.tanh())(*(x @ w.T).chunk(2, dim=-1)), (8, 8)), "einsum"),
+    "parts-biased": (case(lambda x, w, b: torch.cat(F.linear(x, w, b).split(4, -1)[::-1], 1), (8, 8), (8,)), "einsum"),
+    "positions": (
+        case(lambda x, t: x + F.embedding(torch.arange(x.shape[1])[None], t), (20, 8)), "index_select",
+    ),
+    "loss": (case(lambda x, w: F.cross_entropy((x @ w).flatten(0, 1), (x[..., 0] > 0).long().flatten()), (8, 4)),
+             "cross_entropy"),
+}  # fmt: skip
+
+
 def fused(*cases: Case) -> tuple[Any, Block]:
     """Return a module of all cases, and its block."""
     module = together(*cases)
@@ -282,7 +318,7 @@ def test_written_out(cases: dict[str, Case], op: str) -> None:
     assert_same(module, block, close=CLOSE if op == "rotary" else 1e-12)
 
 
-@pytest.mark.parametrize("cases", [ATTENTIONS, ACTIVATIONS], ids=["attentions", "activations"])
+@pytest.mark.parametrize("cases", [ATTENTIONS, ACTIVATIONS, OTHERS], ids=["attentions", "activations", "others"])
 def test_of_several_kinds(cases: dict[str, tuple[Case, str]]) -> None:
     module, block = fused(*(one for one, _ in cases.values()))
     wanted = Counter(op for _, op in cases.values())

@@ -32,6 +32,7 @@ from collections.abc import Callable
 
 from ..program import Program
 from .activations import ACTIVATION, GATE
+from .assembled import ASSEMBLED
 from .attention import ATTENTION, grouped
 from .complex_pairs import as_pairs
 from .experts import EXPERTS
@@ -41,14 +42,14 @@ from .loss import CROSS_ENTROPY
 from .positions import BROADCAST, POSITIONS
 from .rewrite import Pattern, apply
 from .rms_norm import RMS_NORM
-from .rotary import ROTARY
+from .rotary import PAIRED, ROTARY
 from .rows import unflattened
 from .views import CAST, VIEW
 
 __all__ = ["PATTERNS", "as_pairs", "fuse"]
 
 PATTERNS: tuple[Pattern | Callable[[Program], Program], ...] = (
-    unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, ROTARY, LIFT, LIFT, SPLIT_HEADS, ATTENTION, MERGE_HEADS,
+    ASSEMBLED, unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, PAIRED, ROTARY, LIFT, LIFT, SPLIT_HEADS, ATTENTION, MERGE_HEADS,
     grouped, ACTIVATION, GATE, EXPERTS, CAST, VIEW, CROSS_ENTROPY, POSITIONS, BROADCAST,
 )  # fmt: skip
 """In the order in which they are tried; later ones build on what earlier ones made."""

@@ -28,12 +28,16 @@ class _Pairs:
     metas: dict[str, TensorMeta] = field(default_factory=dict)
     made: list[Call] = field(default_factory=list)
     instead: dict[str, str] = field(default_factory=dict)
+    stuck: bool = False
 
     def run(self) -> Program:
         self.metas = given(self.program)
         for call in self.program.calls:
             self.metas |= {call.result(index): meta for index, meta in enumerate(call.results)}
             self.add(call)
+        if self.stuck or any(name in self.parts for name in self.program.outputs):
+            # Lowering, which sees one call at a time, does more of them.
+            return self.program
         return without_dead(rename(replace(self.program, calls=tuple(self.made)), self.instead))
 
     def add(self, call: Call) -> None:
@@ -46,7 +50,7 @@ class _Pairs:
             return
         writer = _ROWS.get(kind) or (_alike if kind in _ALIKE and complex_read else None)
         if writer is None or not writer(self, call):
-            self.made.append(call)
+            self.stuck = True
 
     def real(self, call: Call, role: str, target: str, *arguments: Argument, shape: TensorMeta | None = None) -> str:
         """Add a call on real numbers and return its name."""
