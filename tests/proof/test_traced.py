@@ -107,3 +107,4 @@ def test_megatron(prove_here: Callable[..., Proof], name: str) -> None:
                 whole += elements
     assert cut > whole
     assert_proven(prove_here(plan))
+    assert_proven(prove_here(plan.preset("sequence_parallel", axis="tp")))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...core.graph import Node, Parameter
+from ...core.graph import Block, Node, Parameter
 from ...ops import OPS
 from .lower.flat import Flat
 
@@ -25,7 +25,7 @@ _PRODUCTS = ("linear", "matmul", "einsum")
 
 def speaking(flat: Flat) -> Flat:
     """Return the block with its operators in an order and under names that tell what they are for."""
-    nodes = _ordered(flat.block.nodes)
+    nodes = _ordered(_read(flat.block))
     view = _View(nodes)
     biases = dict(view.biases())
     wanted = {node.name: _wanted(node, view, biases) for node in nodes}
@@ -50,6 +50,17 @@ def speaking(flat: Flat) -> Flat:
         outputs=tuple(renamed.get(name, name) for name in flat.block.outputs),
     )
     return replace(flat, block=block, logits=renamed.get(flat.logits, flat.logits))
+
+
+def _read(block: Block) -> tuple[Node, ...]:
+    """Return the operators that an output depends on: fusing leaves some of which nothing is read any more."""
+    wanted = set(block.outputs)
+    kept: list[Node] = []
+    for node in reversed(block.nodes):
+        if not wanted.isdisjoint(value.name for value in node.results):
+            wanted |= set(node.operands)
+            kept.append(node)
+    return tuple(reversed(kept))
 
 
 def _parameters(parameters: Iterable[Parameter], body: Iterable[Node]) -> Iterator[Parameter]:
