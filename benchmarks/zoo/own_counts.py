@@ -1,4 +1,4 @@
-"""What the planner counts of a model on one device: parameters, FLOPs of its products, and what is kept; without torch."""
+"""What the planner counts of a model on one device, without torch: parameters, FLOPs of products, what is kept."""
 
 from __future__ import annotations
 

@@ -94,6 +94,7 @@ ZOO: Mapping[str, ZooEntry] = MappingProxyType({
             "qwen3-235b-a22b", EXPERTS, 32, 8, zero=3, tensor=8, batch=64, seq=1024, microbatches=2, experts=True,
             device="h200-sxm",
         ),
+        _entry("deepseek-v3", EXPERTS, 64, 8, zero=3, batch=512, seq=128, device="b200-sxm"),
         _entry("gpt-oss-20b", EXPERTS, 8, 8, zero=3, batch=64, seq=512),
         _entry("gpt-oss-120b", EXPERTS, 32, 8, zero=3, batch=256, seq=256, device="h200-sxm"),
         _entry("bert-base", ENCODER, 1, 8, batch=256, seq=512, microbatches=2),

@@ -72,12 +72,12 @@ def test_models_in_json():
         "parameters": 405_853_388_800, "source": "hf_config", "digest": "",
         "symbols": ["B", "S"], "fixed": [], "group": "dense",
         "start": {
-            "cluster": "64x8-h100-sxm", "mesh": [{"axis": "dp", "size": 64}, {"axis": "tp", "size": 8}],
+            "cluster": "64x8-h200-sxm", "mesh": [{"axis": "dp", "size": 64}, {"axis": "tp", "size": 8}],
             "presets": [
                 {"name": "zero3", "axis": "dp"}, {"name": "megatron", "axis": "tp"},
                 {"name": "sequence_parallel", "axis": "tp"},
             ],
-            "global_batch": 64, "seq": 8192, "microbatches": 1,
+            "global_batch": 64, "seq": 4096, "microbatches": 1,
         },
     }  # fmt: skip
 

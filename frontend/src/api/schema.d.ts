@@ -1347,8 +1347,8 @@ export interface components {
          *
          *     `longest_seq` is how many tokens a sequence may have at most, 0 where there is no such limit.
          *     `symbols` holds `B` and `S` if a plan may choose the samples of a microbatch and the tokens of a sequence; `fixed`
-         *     has a sentence on each that the model fixes. `group` is the kind of model, empty for imported ones; `start` a plan to
-         *     start from, of those that come along.
+         *     has a sentence on each that the model fixes. `group` is the kind of model, empty for imported ones; `start` a plan
+         *     to start from, of those that come along.
          */
         Model: {
             /** Architecture */

@@ -9,6 +9,7 @@ from .fuse import fuse
 from .layers import find_layers
 from .lower import lower
 from .program import Program
+from .sink import sink
 from .speaking import speaking
 from .strip import strip
 
@@ -28,7 +29,7 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     """
     flat = speaking(lower(fuse(fold_constants(strip(program)))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
-    folded = find_layers(flat.block, modules)
+    folded = find_layers(sink(flat.block), modules)
     return ModelGraph(
         name=name, source=source, root=folded.block, modules=folded.modules,
         logits=folded.renamed.get(flat.logits, flat.logits), fixed=program.fixed,
