@@ -16,6 +16,7 @@ After each stage `verify` holds the result to its invariant.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
-from .core.graph import Node
+from .core.graph import ModelGraph, Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
 from .core.report import Report
@@ -82,7 +83,7 @@ def train(plan: Plan) -> TrainingGraph:
         element = DTYPE_BYTES[meaning.get(dtype, dtype)]
         return _plan_edge(source, target, shape, element, decisions.mesh, decisions.cluster)
 
-    _hold(verify_graph(plan.graph))
+    _hold_graph(_Same(plan.graph))
     assignment = assign(plan.graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
@@ -307,6 +308,25 @@ def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
         return least, each * element_bytes
 
     return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A graph as an object: comparing all that is in it would take longer than what is remembered about it."""
+
+    graph: ModelGraph
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.graph is other.graph
+
+    def __hash__(self) -> int:
+        return id(self.graph)
+
+
+@lru_cache(maxsize=64)
+def _hold_graph(graph: _Same) -> None:
+    """Stop on a broken graph; one that holds is not looked at again for every edit."""
+    _hold(verify_graph(graph.graph))
 
 
 def _hold(findings: tuple[object, ...]) -> None:

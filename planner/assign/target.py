@@ -41,6 +41,7 @@ def covers(target: str, name: str, layer: int) -> bool:
     return found is not None and found[0] <= layer < found[1]
 
 
+@lru_cache(maxsize=65536)
 def _token(wanted: str, token: str) -> Span | None:
     layers = _layers_of(token)
     if layers is not None:

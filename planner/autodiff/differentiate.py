@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..core.assignment import (
-    AssignedNode,
     Assignment,
     Delivery,
     Fanout,
@@ -115,7 +114,7 @@ def _kept(sharded: ShardedGraph, reader: Reader, with_gradient: frozenset[Place]
     A factor of a product is needed for the gradients of the others: not beside one that is an input of the model. Who
     reads a view reads what is viewed.
     """
-    node = _node(sharded.assignment, reader)
+    node = sharded.assignment.assemblies[reader.scope].node(reader.node)
     if node is None or not any((reader.scope, value.name) in with_gradient for value in node.node.results):
         return 0
     definition = OPS[node.node.op]
@@ -138,15 +137,10 @@ def _kept(sharded: ShardedGraph, reader: Reader, with_gradient: frozenset[Place]
     return int(not definition.product or any(other in with_gradient for other in others))
 
 
-def _node(assignment: Assignment, reader: Reader) -> AssignedNode | None:
-    """Return the reading node; None for a run that carries the value on, or the backward pass."""
-    nodes = assignment.assemblies[reader.scope].nodes
-    return next((n for n in nodes if n.node.name == reader.node), None)
-
-
 def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]) -> Layout | None:
     """Return the raw layout at a reader; None where its operator hands no gradient to this operand."""
-    node = _node(assignment, reader)
+    # A run that carries the value on, or the backward pass, is no node.
+    node = assignment.assemblies[reader.scope].node(reader.node)
     if node is None:
         return reader.layout.adjoint
     definition = OPS[node.node.op]

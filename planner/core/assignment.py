@@ -12,7 +12,8 @@ counts `count` times, so nothing here grows with the number of layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..errors import Diagnostic
 from .collective import Redistribution
@@ -89,9 +90,21 @@ class Assembly:
     position: int = 0
     period: int = 1
 
+    _placed: Mapping[str, ParameterLayout] = field(init=False, repr=False, compare=False)
+    _assigned: Mapping[str, AssignedNode] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Readers ask by name, once each: looking through all would grow with the square of an unrolled model.
+        object.__setattr__(self, "_placed", {placed.parameter.name: placed for placed in self.parameters})
+        object.__setattr__(self, "_assigned", {assigned.node.name: assigned for assigned in self.nodes})
+
     def parameter(self, name: str) -> ParameterLayout | None:
         """Return where a parameter lies; None if the scope has none of this name."""
-        return next((p for p in self.parameters if p.parameter.name == name), None)
+        return self._placed.get(name)
+
+    def node(self, name: str) -> AssignedNode | None:
+        """Return an assigned node; None if the scope has none of this name."""
+        return self._assigned.get(name)
 
     @property
     def count(self) -> int:

@@ -101,6 +101,9 @@ class _Drawer:
         self.seconds = seconds
         self.dtypes = {"compute": precision.compute, "gradient": precision.gradient}
         self.parameters = {p.parameter.name for s in training.scopes for p in s.assembly.parameters}
+        self.made = {
+            a.title: {v.name: v.meta for n in a.nodes for v in n.node.results} for a in training.assignment.assemblies
+        }
 
     def groups(self) -> Iterator[GroupView]:
         """Yield modules, runs and composite operators, parents first."""
@@ -233,13 +236,11 @@ class _Drawer:
             for name, meta, _ in other.inputs:
                 if name == value:
                     return meta
-            for p in other.parameters:
-                if p.parameter.name == value:
-                    return p.parameter.meta
-            for n in other.nodes:
-                for v in n.node.results:
-                    if v.name == value:
-                        return v.meta
+            if (placed := other.parameter(value)) is not None:
+                return placed.parameter.meta
+            made = self.made[other.title]
+            if value in made:
+                return made[value]
         outer = dict(assembly.operands)
         if value in outer and outer[value] != value:
             return self._meta(self.training.assignment.assemblies[0], outer[value])
@@ -285,7 +286,7 @@ class _Drawer:
     def _reader(self, own: int, scope: int, node: str, operand: int, fanout: Fanout) -> str:
         """Return the id of a reading node; a run that takes a value in reads it with its first node that does."""
         assembly = self.training.assignment.assemblies[scope]
-        if any(n.node.name == node for n in assembly.nodes):
+        if assembly.node(node) is not None:
             return _id(assembly, node)
         if own != scope and operand < len(assembly.inputs):
             inner = assembly.inputs[operand][0]

@@ -45,14 +45,14 @@ def kind_of(head: bytes, suffix: str) -> str:
     head
         As many bytes as are at hand; for graph JSON all.
     suffix
-        Of the file's name: an ONNX file begins with no mark.
+        Of the file's name. An ONNX file has no mark, but most begin with the version of the form, as no text does.
     """
     if head.startswith(b"PK"):
         return PT2
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{"):
         return KIND if f'"{FORMAT}"'.encode() in text else ""
-    return ONNX if suffix == ".onnx" else ""
+    return ONNX if suffix == ".onnx" or head.startswith(b"\x08") else ""
 
 
 def _read_json(stream: BinaryIO, name: str, shown: str, *, output: str = "", loss: str = "") -> ModelGraph:

@@ -27,7 +27,7 @@ def sized(attributes: Attributes, dtype: str) -> TensorMeta:
     return TensorMeta(tuple(parse(size) for size in text.split(",")) if text.strip() else (), kind)
 
 
-def _torch_dtype(meta: TensorMeta, like: str = "torch.get_default_dtype()") -> str:
+def _torch_dtype(meta: TensorMeta, like: str = "mesh.compute") -> str:
     return like if meta.dtype == "compute" else f"torch.{meta.dtype}"
 
 

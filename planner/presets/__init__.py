@@ -56,7 +56,7 @@ _COLUMNS = (
     ("attention.q_lin", False), ("attention.k_lin|v_lin", True), ("SelfAttention.q|k|v", True),
     ("EncDecAttention.q|k|v", True), ("attention|self_attention.query_key_value", True), ("attn.c_attn", True),
     ("self_attn.q_b_proj|kv_b_proj", True), ("mlp.gate_proj|up_proj", False),
-    ("shared_experts.gate_proj|up_proj", False), ("mlp.experts.gate_up", False), ("mlp.c_fc", False),
+    ("shared_experts.gate_proj|up_proj", False), ("mlp.experts.gate_up|up", False), ("mlp.c_fc", False),
     ("mlp.fc_in", False), ("mlp.fc1", False), ("layers.*.fc1", False), ("mlp.dense_h_to_4h", False),
     ("intermediate.dense", False), ("DenseReluDense.wi|wi_0|wi_1", False), ("ffn.up_proj|lin1", False),
     ("lm_head", False), ("embed_out|proj_out|vocab_projector|classifier", False), ("predictions.decoder", False),
@@ -65,7 +65,7 @@ _COLUMNS = (
 _ROWS = (
     "self_attn.o_proj", "self_attn|encoder_attn.out_proj|dense", "attn.out_proj", "attention.o_proj|out_lin",
     "attention|self_attention.dense", "output.dense", "SelfAttention|EncDecAttention.o", "attn.c_proj",
-    "mlp.down_proj", "shared_experts.down_proj", "mlp.experts.down", "mlp.c_proj", "mlp.fc_out", "mlp.fc2",
+    "mlp.down_proj", "shared_experts.down_proj", "mlp.experts.down|einsum_2", "mlp.c_proj", "mlp.fc_out", "mlp.fc2",
     "layers.*.fc2", "mlp.dense_4h_to_h", "DenseReluDense.wo", "ffn.down_proj|lin2",
 )  # fmt: skip
 _TABLES = ("embed_tokens", "wte", "word_embeddings", "embed_in", "shared")
@@ -92,6 +92,9 @@ SEQUENCE_PARALLEL = Preset(
         _shard("residual_attention|residual_mlp", "seq"),
         _shard("model.norm", "seq"),
         _shard("ln_1|ln_2|ln_f", "seq"),
+        _shard("pre_feedforward_layernorm|post_feedforward_layernorm", "seq"),
+        _shard("layernorm_before|layernorm_after|LayerNorm|layer_norm", "seq"),
+        _shard("self_attn_layer_norm|encoder_attn_layer_norm|final_layer_norm", "seq"),
         # So that the partial sums of the product before are scattered at once.
         _shard("c_proj_bias|add_positions", "seq"),
     ),
@@ -103,7 +106,12 @@ EXPERT_PARALLEL = Preset(
     name="expert_parallel",
     summary="each rank of the axis has its share of the experts; pin their batch to its other axes, if it has any",
     axes=("axis",),
-    factors=(_shard("mlp.experts.gate_up", "e"), _shard("mlp.experts.down", "expert")),
+    factors=(
+        _shard("mlp.experts.gate_up", "e"),
+        _shard("mlp.experts.down", "expert"),
+        # Where weights are [expert, in, out], both are sums of products by index.
+        _shard("mlp.experts.up|einsum_2", "e"),
+    ),
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

@@ -50,6 +50,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
     try:
+        mesh.compute = torch.float64
         model = train.MODEL(mesh).double()
         parameters.initialise(model, mesh, seed=job.seed, std=0.1)
         _vary(model, mesh, job.seed)

@@ -9,6 +9,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from planner.importers import load_model
+from planner.importers.graph_json import write_graph
+
 from .conftest import Faults
 from .designer import Designer, Rest
 
@@ -71,7 +74,7 @@ def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) 
     form.get_by_role("combobox", name="Model").click()
     expect(page.get_by_text("experts", exact=True)).to_be_visible()
     page.get_by_role("option", name=re.compile("^llama-3-70b")).click()
-    expect(form.get_by_role("button", name=re.compile("Megatron over tp", re.I))).to_have_attribute(
+    expect(form.get_by_role("button", name="Megatron tensor parallel over tp")).to_have_attribute(
         "aria-pressed", "true"
     )
     expect(form.get_by_role("textbox", name="Sequence")).to_have_value("8,192")
@@ -80,7 +83,7 @@ def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) 
 BAD = {
     "not json at all": "JSON",
     "[1, 2]": "config.json",
-    CONFIG.replace("Llama", "Gpt9"): "Gpt9",
+    CONFIG.replace("Llama", "Gpt9").replace('"model_type": "llama", ', ""): "Gpt9",
     CONFIG.replace('"hidden_size": 512', '"hidden_size": -512'): "hidden_size",
     '{"format": "shardwright-plan"}': "plan",
 }
@@ -164,3 +167,38 @@ def test_405b_opens_folded(page: Page, rest: Rest) -> None:
     milliseconds = page.evaluate("() => performance.now() - window.__from")
     assert page.get_by_role("treeitem").filter(has_text="×126").count() == 1
     assert milliseconds < 6000, milliseconds
+
+
+def choose(page: Page, name: str, data: bytes) -> None:
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file").click()
+    chooser.value.set_files({"name": name, "mimeType": "application/octet-stream", "buffer": data})
+
+
+def test_a_chosen_archive_becomes_a_plan(page: Page, rest: Rest) -> None:
+    pytest.importorskip("torch")
+    from tests.importers.pt2.archives import decoder_archive
+
+    page.goto("/")
+    choose(page, "two-layers.pt2", decoder_archive())
+    expect(page.get_by_text("The model is in the list of the form")).to_be_visible()
+    form = page.get_by_role("form", name="New plan")
+    expect(form.get_by_role("combobox", name="Model")).to_have_value(re.compile("two-layers"))
+    form.get_by_role("button", name="Create").click()
+    designer = Designer.on(page, rest)
+    assert designer.node("head")["op"] == "linear"
+
+
+def test_a_dropped_graph_is_imported(page: Page) -> None:
+    graph = write_graph(load_model(CONFIG))
+    page.goto("/")
+    drop(page, "graph.json", graph.replace('"name":"the config"', '"name":"from a graph"'))
+    form = page.get_by_role("form", name="New plan")
+    expect(form.get_by_role("combobox", name="Model")).to_have_value(re.compile("from a graph .*3 layers"))
+
+
+def test_what_stands_in_the_way_of_a_file_is_said(page: Page) -> None:
+    page.goto("/")
+    choose(page, "model.pt2", b"PK nothing")
+    expect(page.get_by_role("alert")).to_contain_text("it is no zip archive")
+    expect(page.get_by_role("progressbar", name="Progress of the import")).to_be_hidden()

@@ -157,6 +157,8 @@ def _indices(one: Node, factors: tuple[tuple[str, ...], ...], shape: tuple[int, 
 class Place(Mesh):
     """The runtime's mesh as one pretend rank sees it."""
 
+    compute = torch.float64
+
     def __init__(self, mesh: DeviceMesh, rank: int) -> None:
         self.sizes, self.rank, self.device = dict(mesh.axes), rank, torch.device("cpu")
         # As in a training step under way.

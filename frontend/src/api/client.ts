@@ -79,6 +79,16 @@ export const api = {
   models: (): Promise<Model[]> => settle(client.GET("/api/v1/models")),
   addModel: (name: string, content: string): Promise<Model> =>
     settle(client.POST("/api/v1/models", { body: { name, content } })),
+  importModel: (name: string, file: Blob): Promise<Job> =>
+    settle(
+      client.POST("/api/v1/models/import", {
+        params: { query: { name } },
+        // The generated type of binary content is a string.
+        body: file as unknown as string,
+        bodySerializer: (body) => body,
+        headers: { "Content-Type": "application/octet-stream" },
+      }),
+    ),
   plans: (): Promise<PlanSummary[]> => settle(client.GET("/api/v1/plans")),
   plan: (id: string): Promise<PlanState> =>
     settle(client.GET("/api/v1/plans/{plan_id}", { params: at(id) })),

@@ -177,11 +177,13 @@ export function sibling(tree: Tree, id: string, step: 1 | -1): string | null {
   return all[all.indexOf(id) + step] ?? null;
 }
 
-/** Groups that are open at first: modules; runs of layers and composite operators are closed, as on the canvas. */
+/** Groups that are open at first: modules; layers and composite operators are closed, as on the canvas. */
 export function openAtFirst(tree: Tree): string[] {
+  const runs = [...tree.items.values()].filter((item) => item.group && item.group.total > 0);
+  const lists = new Set(runs.map((item) => item.parent).filter((id) => id !== ""));
   return [...tree.items.values()]
     .filter((item) => item.kind === "group" && !item.id.endsWith("#parts") && item.depth < 4)
-    .filter((item) => item.group?.total === 0)
+    .filter((item) => item.group?.total === 0 && !lists.has(item.parent))
     .map((item) => item.id);
 }
 

@@ -100,7 +100,7 @@ class Writer:
     def _function(self, body: Body, name: str, names: Names) -> str:
         arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
         count = len(body.outputs)
-        answer = "torch.Tensor" if count == 1 else f"tuple[{', '.join(['torch.Tensor'] * count)}]"
+        answer = {0: "None", 1: "torch.Tensor"}.get(count, f"tuple[{', '.join(['torch.Tensor'] * count)}]")
         head = f"    def {name}(self{', ' * bool(arguments)}{arguments}) -> {answer}:"
         if len(head) > WIDTH + 8:
             listed = [f"        {names[key]}: torch.Tensor," for key in body.inputs]
@@ -256,5 +256,7 @@ def _spec(p: ParameterLayout) -> str:
 
 
 def _returned(answer: str) -> list[str]:
+    if not answer:
+        return ["return"]
     short = len(answer) < WIDTH - len("return ")
     return [f"return {answer}"] if short else wrapped(f"return ({answer})", WIDTH)

@@ -28,9 +28,13 @@ class Mesh:
     ----------
     log
         If a list, each communication appends (kind, axes, elements passed in, elements that come out).
+    compute
+        Element type that the model computes in.
     step, sequence
         Where training is: the optimizer step, and the first sequence of the microbatch in the step's batch.
     """
+
+    compute: torch.dtype = torch.float32
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
         ranks = prod(sizes.values())

@@ -288,9 +288,9 @@ def window_mask(
     return ~_hidden(shape[-2], shape[-1], first, first_key, device, **bounds).expand(shape)
 
 
-def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Return x in an element type, or in that of the model; numbers in float64, in which plans are proven, stay so."""
-    target: torch.dtype = torch.get_default_dtype() if dtype == "compute" else getattr(torch, dtype)
+def cast(x: torch.Tensor, dtype: str, compute: torch.dtype) -> torch.Tensor:
+    """Return x in an element type, or in `compute`, the model's; in float64, where plans are proven, numbers stay."""
+    target: torch.dtype = compute if dtype == "compute" else getattr(torch, dtype)
     return x if x.dtype == torch.float64 and target.is_floating_point else x.to(target)
 
 

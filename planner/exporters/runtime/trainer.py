@@ -122,7 +122,8 @@ def main(build: Build, settings: Settings) -> None:
     torch.set_default_dtype(getattr(torch, arguments.dtype))
     mesh = start(settings)
     try:
-        model = build(mesh).to(getattr(torch, arguments.dtype))
+        mesh.compute = getattr(torch, arguments.dtype)
+        model = build(mesh).to(mesh.compute)
         initialise(model, mesh, seed=arguments.seed)
         losses = training(
             model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed, clip=arguments.clip

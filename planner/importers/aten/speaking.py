@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...core.graph import Node, Parameter
+from ...core.graph import Block, Node, Parameter
 from ...ops import OPS
 from .lower.flat import Flat
 
@@ -25,7 +25,7 @@ _PRODUCTS = ("linear", "matmul", "einsum")
 
 def speaking(flat: Flat) -> Flat:
     """Return the block with its operators in an order and under names that tell what they are for."""
-    nodes = _ordered(flat.block.nodes)
+    nodes = _ordered(_read(flat.block))
     view = _View(nodes)
     biases = dict(view.biases())
     wanted = {node.name: _wanted(node, view, biases) for node in nodes}
@@ -50,6 +50,17 @@ def speaking(flat: Flat) -> Flat:
         outputs=tuple(renamed.get(name, name) for name in flat.block.outputs),
     )
     return replace(flat, block=block, logits=renamed.get(flat.logits, flat.logits))
+
+
+def _read(block: Block) -> tuple[Node, ...]:
+    """Return the operators that an output depends on: fusing leaves some of which nothing is read any more."""
+    wanted = set(block.outputs)
+    kept: list[Node] = []
+    for node in reversed(block.nodes):
+        if not wanted.isdisjoint(value.name for value in node.results):
+            wanted |= set(node.operands)
+            kept.append(node)
+    return tuple(reversed(kept))
 
 
 def _parameters(parameters: Iterable[Parameter], body: Iterable[Node]) -> Iterator[Parameter]:
@@ -84,21 +95,45 @@ def _ordered(nodes: tuple[Node, ...]) -> list[Node]:
 
 
 def _early(nodes: tuple[Node, ...]) -> list[Node]:
-    """Return the operators with those that depend on nothing, such as tables of angles, beside others of their class.
+    """Return the operators with those that depend on nothing, such as tables of angles, where they are first needed.
 
-    They come where they are first used, which may be in the midst of another module.
+    If that is in the midst of a module that they do not belong to, they come before it.
     """
     ordered: list[Node] = []
-    free: set[str] = set()
-    for node in nodes:
+    waiting: dict[str, Node] = {}
+
+    def put(node: Node) -> None:
         place = len(ordered)
-        if free.issuperset(node.operands):
-            free |= {value.name for value in node.results}
-            after = [at for at, other in enumerate(ordered) if _class(other) == _class(node)]
-            needed = [at for at, other in enumerate(ordered) if any(v.name in node.operands for v in other.results)]
-            place = max(after[-1:] + needed) + 1 if after else place
+        around = _around(_class(node), _class(ordered[-1])) if ordered else ""
+        while place and around and f"{_class(ordered[place - 1])}.".startswith(f"{around}."):
+            if any(value.name in node.operands for value in ordered[place - 1].results):
+                break
+            place -= 1
         ordered.insert(place, node)
-    return ordered
+
+    def fetch(node: Node) -> None:
+        for name in node.operands:
+            if name in waiting:
+                needed = waiting[name]
+                for value in needed.results:
+                    del waiting[value.name]
+                fetch(needed)
+                put(needed)
+
+    for node in nodes:
+        if waiting.keys() >= set(node.operands):
+            waiting |= {value.name: node for value in node.results}
+        else:
+            fetch(node)
+            ordered.append(node)
+    return [*ordered, *dict.fromkeys(waiting.values())]
+
+
+def _around(own: str, other: str) -> str:
+    """Return the outermost module around `other` that is not around `own`; empty if there is none."""
+    mine, its = own.split(".") if own else [], other.split(".") if other else []
+    shared = next((i for i, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), min(len(mine), len(its)))
+    return ".".join(its[: shared + 1]) if shared < len(its) else ""
 
 
 def _class(node: Node) -> str:

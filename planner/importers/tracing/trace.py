@@ -25,7 +25,7 @@ from ..aten.program import Argument, Buffer, Call, Input, Member, Program, Ref, 
 from .causes import told, tracing_failed
 from .regions import inline_regions
 
-MAX_BUFFER = 1 << 16
+MAX_BUFFER = 1 << 18
 """Elements of the largest buffer whose values are kept."""
 INNER = "inner"
 """Name that `WithLoss` gives the model that it wraps; it is taken off all paths."""

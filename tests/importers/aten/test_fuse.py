@@ -264,18 +264,9 @@ def ops(block: Block) -> Counter[str]:
 
 CLOSE = 1e-7
 """Rotary tables are in fp32 here, and in float64 in the code."""
-TABLES = {"neighbours", "two", "two-regrouped", "two-neighbours"}
-"""Rotations by tables of another form than two equal halves."""
 
 
-@pytest.mark.parametrize(
-    ("cases", "op"),
-    [
-        (NORMS, "rms_norm"),
-        ({n: c for n, c in ROTATIONS.items() if n not in TABLES}, "rotary"),
-    ],
-    ids=["norms", "rotations"],
-)
+@pytest.mark.parametrize(("cases", "op"), [(NORMS, "rms_norm"), (ROTATIONS, "rotary")], ids=["norms", "rotations"])
 def test_written_out(cases: dict[str, Case], op: str) -> None:
     module, block = fused(*cases.values())
     assert ops(block)[op] == len(cases)

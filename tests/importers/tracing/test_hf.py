@@ -98,11 +98,12 @@ def test_what_is_wrong_is_one_sentence(values: dict[str, Any], code: str) -> Non
 def test_code_that_a_config_names_is_not_run(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
     monkeypatch.chdir(tmp_path)
-    values = {"model_type": "opt", "auto_map": {"AutoModelForCausalLM": "evil.Model"}, "custom_pipelines": {"x": "y"}}
+    evil = {"AutoModelForCausalLM": "evil.Model"}
+    values = {"model_type": "opt", "auto_map": evil, "custom_pipelines": {"x": "y"}}
     content = canonical_config(values, "x")
     assert "evil" not in content
-    model, _, _ = build_model(json.loads(content) | {"num_hidden_layers": 1, "auto_map": values["auto_map"]}, "x",
-                              torch.bfloat16)  # fmt: skip
+    given = json.loads(content) | {"num_hidden_layers": 1, "auto_map": evil}
+    model, _, _ = build_model(given, "x", torch.bfloat16)
     assert type(model).__module__.startswith("transformers.models.opt.")
 
 

@@ -80,6 +80,22 @@ describe("groups", () => {
     expect(open.has(":loss#parts")).toBe(false);
   });
 
+  it("keep a single layer beside runs folded too", () => {
+    const [run] = runs.groups.filter((group) => group.path === "model.layers.*");
+    if (!run) throw new Error("no run");
+    const single = { ...run, id: ":model.layers.32", path: "model.layers.32", total: 0 };
+    const groups = [...runs.groups, { ...single, layers: 1, start: 0 }];
+    const open = defaultOpen(fromPlanView({ ...runs, groups }));
+    expect(open.has(":model.layers")).toBe(true);
+    expect(open.has(single.id)).toBe(false);
+  });
+
+  it("open from the outside in, as far as there is room", () => {
+    const open = defaultOpen(model, 12);
+    expect(open.has(":model")).toBe(true);
+    expect(open.has(`${LAYER}.self_attn`)).toBe(false);
+  });
+
   it("stay open through an edit that cuts a run, at the layer that differs", () => {
     const before = fromPlanView({ ...runs, groups: renamed(), nodes: [], edges: [] });
     const open = carryOpen(before, cut, new Set(["model.layers.0-31:model.layers.*"]));

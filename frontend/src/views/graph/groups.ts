@@ -136,9 +136,10 @@ function commonGroup(groups: readonly { parent: number }[], a: number, b: number
 
 /**
  * Return the groups that are open at first sight: modules down to the layers, which stay folded; opening a run shows
- * all that is in a layer. Operators made of parts stay closed, and so does what would make one look too large.
+ * all that is in a layer. A single layer beside runs of its list is a layer too. Operators made of parts stay closed,
+ * and so does what would make one look too large: outer modules open before inner ones.
  */
-export function defaultOpen(model: GraphModel, budget = 120): Set<string> {
+export function defaultOpen(model: GraphModel, budget = 72): Set<string> {
   const children = new Array<number>(model.groups.length).fill(0);
   let top = 0;
   const born = (parent: number) => {
@@ -147,22 +148,33 @@ export function defaultOpen(model: GraphModel, budget = 120): Set<string> {
   };
   for (const item of [...model.boxes, ...model.groups]) born(item.parent);
 
+  const lists = new Set<number>();
+  const depths: number[] = [];
+  model.groups.forEach((group, index) => {
+    if (group.kind === "run") lists.add(group.parent);
+    depths[index] = (depths[group.parent] ?? -1) + 1;
+  });
+  const outerFirst = model.groups
+    .map((group, index) => ({ group, index }))
+    .sort((a, b) => (depths[a.index] ?? 0) - (depths[b.index] ?? 0) || a.index - b.index);
+
   const open = new Set<string>();
   // One look is the whole model with its runs folded, or the inside of one run.
   const lookOf: number[] = [];
   const shown = new Map<number, number>([[-1, top]]);
-  model.groups.forEach((group, index) => {
+  for (const { group, index } of outerFirst) {
     const parent = model.groups[group.parent];
+    const layer = group.parent >= 0 && lists.has(group.parent);
     const inside = children[index] ?? 0;
     if (group.kind === "run") shown.set(index, inside);
     lookOf[index] = group.kind === "run" ? index : (lookOf[group.parent] ?? -1);
     const look = lookOf[index] ?? -1;
     const visible = !parent || parent.kind === "run" || open.has(parent.id);
     const size = (shown.get(look) ?? 0) + inside - 1;
-    if (group.kind !== "module" || !visible || size > budget) return;
+    if (group.kind !== "module" || layer || !visible || size > budget) continue;
     open.add(group.id);
     shown.set(look, size);
-  });
+  }
   return open;
 }
 

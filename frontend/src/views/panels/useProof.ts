@@ -1,61 +1,12 @@
-import { useEffect, useState } from "react";
-import { api, problemOf } from "../../api/client";
-import type { Job, Problem } from "../../api/types";
+import { api } from "../../api/client";
+import { type JobRun, useJob } from "../../ui/useJob";
 
-const OVER: readonly string[] = ["done", "failed", "cancelled"];
-
-export interface ProofRun {
-  job: Job | null;
-  problem: Problem | null;
-  running: boolean;
+export interface ProofRun extends Omit<JobRun, "start"> {
   start(): Promise<void>;
-  cancel(): Promise<void>;
 }
 
-/** A proof as a job of the server, followed while it runs. */
+/** A proof as a job of the server. */
 export function useProof(plan: string): ProofRun {
-  const [job, setJob] = useState<Job | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const running = job !== null && !OVER.includes(job.state);
-  const watched = running ? job.id : null;
-
-  useEffect(() => {
-    if (!watched) return;
-    const events = new EventSource(api.jobEventsAddress(watched));
-    events.onmessage = (event: MessageEvent<string>) => {
-      const next = JSON.parse(event.data) as Job;
-      setJob(next);
-      if (OVER.includes(next.state)) events.close();
-    };
-    // A stream that breaks off: ask once how it ended.
-    events.onerror = () => {
-      events.close();
-      api.job(watched).then(setJob, (error: unknown) => {
-        setJob(null);
-        setProblem(problemOf(error));
-      });
-    };
-    return () => events.close();
-  }, [watched]);
-
-  async function run(ask: () => Promise<Job>) {
-    setProblem(null);
-    try {
-      setJob(await ask());
-    } catch (error) {
-      setProblem(problemOf(error));
-    }
-  }
-  return {
-    job,
-    problem,
-    running,
-    start: () => {
-      setJob(null);
-      return run(() => api.prove(plan));
-    },
-    cancel: async () => {
-      if (job) await run(() => api.cancelJob(job.id));
-    },
-  };
+  const run = useJob();
+  return { ...run, start: () => run.start(() => api.prove(plan)) };
 }

@@ -1,40 +1,47 @@
-import { Button, FileButton, Textarea } from "@mantine/core";
+import { Button, FileButton, Progress, Textarea } from "@mantine/core";
 import { type DragEvent, useState } from "react";
-import type { Problem } from "../../api/types";
+import type { Job, Problem } from "../../api/types";
 import { Icon } from "../../ui/icons";
 import { ProblemNote } from "../../ui/states";
+import { kindOfText, LARGEST_FILE, LONGEST_TEXT, looksLikeText } from "./kind";
 import classes from "./StartPage.module.css";
 
-/** A plan file names its format; what else comes is taken for a config.json, and the server says if it is none. */
-export function isPlanFile(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && "format" in value;
-  } catch {
-    return false;
-  }
-}
-
+/** Takes plan files, configs and model files, and shows how far an import is. */
 export function ImportBox({
   busy,
   problem,
+  job,
   onPlanFile,
   onConfig,
+  onFile,
+  onCancel,
 }: {
   busy: boolean;
   problem: Problem | null;
+  /** The import that runs, if one does. */
+  job: Job | null;
   onPlanFile(text: string): void;
   onConfig(name: string, text: string): void;
+  onFile(name: string, file: Blob): void;
+  onCancel(): void;
 }) {
   const [over, setOver] = useState(false);
   const [text, setText] = useState("");
+  const [large, setLarge] = useState("");
 
   function take(content: string, name: string) {
-    if (isPlanFile(content)) onPlanFile(content);
-    else onConfig(name, content);
+    const kind = kindOfText(content);
+    if (kind === "plan") onPlanFile(content);
+    else if (kind === "config") onConfig(name.replace(/\.json$/, ""), content);
+    else onFile(name, new Blob([content]));
   }
   async function read(file: File | null | undefined) {
-    if (file) take(await file.text(), file.name.replace(/\.json$/, ""));
+    if (!file) return;
+    setLarge(file.size > LARGEST_FILE ? file.name : "");
+    if (file.size > LARGEST_FILE) return;
+    const start = new Uint8Array(await file.slice(0, 4096).arrayBuffer());
+    if (looksLikeText(start) && file.size <= LONGEST_TEXT) take(await file.text(), file.name);
+    else onFile(file.name, file);
   }
   function drop(event: DragEvent) {
     event.preventDefault();
@@ -55,12 +62,18 @@ export function ImportBox({
       onDrop={drop}
     >
       <p className={classes["dropText"]}>
-        Drop a <code>config.json</code> of a Llama, Mistral, Mixtral, Qwen2, Qwen3 or GPT-2 model
-        here, or a plan file that was downloaded.
+        Drop a <code>config.json</code> from Hugging Face, a <code>.pt2</code> of torch.export, an{" "}
+        <code>.onnx</code> file, a graph or a plan file here. Nothing in it is run, and weights are
+        not read.
       </p>
-      <FileButton accept="application/json,.json" onChange={read}>
+      <FileButton accept=".json,.pt2,.onnx" onChange={read}>
         {(props) => (
-          <Button {...props} variant="default" leftSection={<Icon name="upload" />}>
+          <Button
+            {...props}
+            variant="default"
+            disabled={job !== null}
+            leftSection={<Icon name="upload" />}
+          >
             Choose a file
           </Button>
         )}
@@ -77,13 +90,32 @@ export function ImportBox({
       />
       <div className={classes["actions"]}>
         <Button
-          disabled={text.trim() === ""}
+          disabled={text.trim() === "" || job !== null}
           loading={busy}
           onClick={() => take(text, "pasted model")}
         >
           Import
         </Button>
       </div>
+      {job && (
+        <div className={classes["progress"]}>
+          <Progress
+            value={job.progress * 100}
+            aria-label="Progress of the import"
+            transitionDuration={150}
+          />
+          <p role="status">{job.message || job.state}</p>
+          <Button variant="default" leftSection={<Icon name="stop" size={12} />} onClick={onCancel}>
+            Cancel
+          </Button>
+        </div>
+      )}
+      {large && (
+        <p role="alert">
+          {large} is larger than 64 MiB. Export the model from the meta device, so that the file has
+          no weights, or open it with <code>shardwright trace</code>.
+        </p>
+      )}
       {problem && <ProblemNote problem={problem} />}
     </div>
   );

@@ -1,10 +1,11 @@
 import { ActionIcon, Alert } from "@mantine/core";
-import { useState } from "react";
-import { api, problemOf } from "../../api/client";
+import { useEffect, useState } from "react";
+import { ApiError, api, problemOf } from "../../api/client";
 import type { NewPlan, PlanState, Problem } from "../../api/types";
 import { Icon } from "../../ui/icons";
 import { follow, pipelinePath, redistributionPath } from "../../ui/route";
 import { ProblemNote } from "../../ui/states";
+import { useJob } from "../../ui/useJob";
 import { useResource } from "../../ui/useResource";
 import { Brand } from "../Brand";
 import { ExampleCards } from "./ExampleCards";
@@ -28,6 +29,15 @@ export default function StartPage({
   const [busy, setBusy] = useState<string | null>(null);
   const [problem, setProblem] = useState<{ at: string; problem: Problem } | null>(null);
   const [imported, setImported] = useState<string | null>(null);
+  const running = useJob();
+  const found = running.job?.state === "done" ? (running.job.model?.id ?? null) : null;
+  const reloadModels = models.reload;
+
+  useEffect(() => {
+    if (!found) return;
+    reloadModels();
+    setImported(found);
+  }, [found, reloadModels]);
 
   async function create(at: string, make: () => Promise<PlanState>) {
     setBusy(at);
@@ -36,6 +46,27 @@ export default function StartPage({
       onOpen(await make());
     } catch (error) {
       setProblem({ at, problem: problemOf(error) });
+    } finally {
+      setBusy(null);
+    }
+  }
+  function importFile(name: string, file: Blob) {
+    setProblem(null);
+    setImported(null);
+    return running.start(() => api.importModel(name, file));
+  }
+  async function addConfig(name: string, text: string) {
+    setBusy("import");
+    setProblem(null);
+    try {
+      const model = await api.addModel(name, text);
+      models.reload();
+      setImported(model.id);
+    } catch (error) {
+      // A config that has to be traced takes as long as a job may.
+      if (error instanceof ApiError && error.problem.code === "http.takes-long")
+        await importFile(name, new Blob([text]));
+      else setProblem({ at: "import", problem: problemOf(error) });
     } finally {
       setBusy(null);
     }
@@ -100,21 +131,12 @@ export default function StartPage({
             <h2 id="import">Your own</h2>
             <ImportBox
               busy={busy === "import"}
-              problem={problemAt("import")}
+              problem={problemAt("import") ?? running.problem ?? running.job?.problem ?? null}
               onPlanFile={(text) => create("import", () => api.importPlan(text))}
-              onConfig={async (name, text) => {
-                setBusy("import");
-                setProblem(null);
-                try {
-                  const model = await api.addModel(name, text);
-                  models.reload();
-                  setImported(model.id);
-                } catch (error) {
-                  setProblem({ at: "import", problem: problemOf(error) });
-                } finally {
-                  setBusy(null);
-                }
-              }}
+              job={running.running ? running.job : null}
+              onConfig={addConfig}
+              onFile={importFile}
+              onCancel={running.cancel}
             />
             {imported && (
               <Alert mt="sm" color="teal" icon={<Icon name="check" />} role="status">

@@ -24,6 +24,7 @@ def fold_constants(program: Program) -> Program:
     samples = Samples(program)
     angles = angles_of(samples)
     found: dict[str, Form | Table] = {}
+    known: dict[object, Form | Table | None] = {}
     needed = {name for call in program.calls if call.name not in samples.calls for name in reads(call)}
     needed |= set(program.outputs)
     for call in reversed(program.calls):
@@ -31,7 +32,11 @@ def fold_constants(program: Program) -> Program:
             continue
         asked = [call.result(i) for i in range(len(call.results)) if call.result(i) in needed]
         for name in asked:
-            form = _recognised(name, samples, angles)
+            # Every layer looks at its table anew, in the same words.
+            words = (call.target, call.arguments, call.keywords, call.results, name.partition(":")[2])
+            if words not in known:
+                known[words] = _recognised(name, samples, angles)
+            form = known[words]
             if form is not None:
                 found[name] = form
         if any(name not in found for name in asked) and name_of(call) not in BY_SHAPE:

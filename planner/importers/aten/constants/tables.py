@@ -33,7 +33,7 @@ class Angles:
     Parameters
     ----------
     stem
-        The first call that takes cosines of them; where the table belongs.
+        The first call that takes cosines of them, or picks rows of a table; where the table belongs.
     frequencies
         Angle of position 1, per column.
     """
@@ -65,18 +65,46 @@ class Table:
 
 
 def angles_of(samples: Samples) -> tuple[Angles, ...]:
-    """Return all sets of angles of which a program takes cosines and sines."""
+    """Return all sets of angles of which a program takes cosines and sines, or of which it holds tables of both."""
     by_angle: dict[str, dict[str, Call]] = {}
-    for call in samples.calls.values():
-        if name_of(call) in {"cos", "sin"} and isinstance(call.arguments[0], Ref):
-            by_angle.setdefault(call.arguments[0].name, {}).setdefault(name_of(call), call)
     found: dict[tuple[float, ...], Angles] = {}
+    for call in samples.calls.values():
+        name = name_of(call)
+        if name in {"cos", "sin"} and isinstance(call.arguments[0], Ref):
+            by_angle.setdefault(call.arguments[0].name, {}).setdefault(name, call)
+        elif name in PICKS and not any(
+            name_of(samples.calls[a]) in {"cos", "sin"} for a in samples.ancestors(call.name)
+        ):
+            frequencies = _sines(samples.of(call.name))
+            if frequencies:
+                found.setdefault(frequencies, Angles(call, frequencies))
     for angle, calls in by_angle.items():
         if len(calls) == 2:
             frequencies = _frequencies(samples.of(angle))
             if frequencies:
                 found.setdefault(frequencies, Angles(calls["cos"], frequencies))
     return tuple(found.values())
+
+
+PICKS = frozenset({"gather", "index", "index_select", "embedding", "slice"})
+"""Operators that pick the rows of a table that a buffer holds."""
+
+
+def _sines(samples: Sequence[Sample]) -> tuple[float, ...]:
+    """Return the angles of position 1 of the columns that are sines; nothing if the others are no cosines of them."""
+    if not samples or samples[0].array.dtype.kind != "f":
+        return ()
+    found = _rows(samples[0])
+    if found is None or np.abs(found[1][1]).max() > 1:
+        return ()
+    rows = found[1]
+    sines, cosines = (np.flatnonzero(rows[0] == value) for value in (0, 1))
+    first = np.arcsin(rows[1][sines])
+    if not len(sines) or len(sines) + len(cosines) != rows.shape[1] or len(cosines) not in (0, len(sines)):
+        return ()
+    angles = np.arange(len(rows))[:, None] * first
+    pairs = ((sines, np.sin(angles)), (cosines, np.cos(angles[:, : len(cosines)])))
+    return tuple(first.tolist()) if all(np.allclose(rows[:, at], x, atol=1e-5) for at, x in pairs) else ()
 
 
 def _frequencies(samples: Sequence[Sample]) -> tuple[float, ...]:
@@ -143,7 +171,8 @@ def _place(sample: Sample, columns: Any, sine: bool) -> Place | None:
     table = (np.sin if sine else np.cos)(np.arange(len(values))[:, None] * columns)
     largest = np.unravel_index(np.abs(table).argmax(), table.shape)
     scale = float(values[largest] / table[largest])
-    return (dims, _nice(scale, 1e-9)) if np.allclose(values, scale * table, rtol=1e-4, atol=1e-5) else None
+    scale = 1.0 if math.isclose(scale, 1, rel_tol=CLOSE) else _nice(scale, 1e-9)
+    return (dims, scale) if np.allclose(values, scale * table, rtol=1e-4, atol=1e-5) else None
 
 
 def _attributes(columns: Any, form: str, scale: float) -> tuple[tuple[str, Attribute], ...]:

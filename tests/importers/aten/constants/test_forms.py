@@ -151,8 +151,7 @@ def test_positions_that_end_are_not_a_range() -> None:
     assert [call.target for call in calls][:2] == ["aten.arange.default", "aten.clamp.default"]
 
 
-@pytest.mark.parametrize("theta", [10_000.0, 500_000.0, 1e6, 150_000.0])
-@pytest.mark.parametrize("width", [8, 128])
+@pytest.mark.parametrize(("theta", "width"), [(10_000.0, 8), (500_000.0, 128), (150_000.0, 64)])
 def test_rotary_tables(theta: float, width: int) -> None:
     frequencies = 1.0 / theta ** (torch.arange(0, width, 2).float() / width)
     calls = made(program(rotary, frequencies))
@@ -160,6 +159,27 @@ def test_rotary_tables(theta: float, width: int) -> None:
     assert dict(calls[0].keywords) == {"theta": theta, "head_dim": width}
     read = [call.arguments[0] for call in calls if call.target == "aten.to.dtype"]
     assert read == [Ref(calls[0].name), Ref(f"{calls[0].name}:1")]
+
+
+def test_rotary_tables_that_a_buffer_holds() -> None:
+    """Sines beside cosines, of which rows are picked by position."""
+    angles = torch.outer(torch.arange(2048), 1e6 ** -(torch.arange(0, 64, 2).float() / 64))
+
+    def make(tokens: Any, held: Any) -> Any:
+        places = arange(tokens)[None].expand(tokens.shape[0], -1)
+        rows = held.repeat(tokens.shape[0], 1, 1).gather(1, places[..., None].repeat(1, 1, 64))
+        sin, cos = rows.split(32, -1)
+        return cos[:, :, None].repeat_interleave(2, 3), sin[:, :, None].repeat_interleave(2, 3)
+
+    calls = made(program(make, torch.cat((angles.sin(), angles.cos()), 1)))
+    tables = [call for call in calls if call.target == "fused.rotary_table"]
+    assert [dict(table.keywords) for table in tables] == [{"head_dim": 64, "theta": 1e6, "form": "neighbours"}]
+    assert not any(call.target == "aten.gather.default" for call in calls)
+
+
+def test_a_held_table_of_something_else_stays() -> None:
+    calls = made(program(lambda tokens, held: held[arange(tokens)], torch.arange(800.0).view(100, 8) % 0.7))
+    assert [call.target for call in calls if "index" in call.target] == ["aten.index.Tensor"]
 
 
 def test_a_table_of_one_frequency() -> None:
@@ -221,5 +241,5 @@ def test_numbers_without_dims_are_written_into_calls() -> None:
 
 
 def test_a_buffer_without_values_stays() -> None:
-    calls = made(program(lambda tokens, held: held[: tokens.shape[1]], torch.zeros(1 << 17)))
+    calls = made(program(lambda tokens, held: held[: tokens.shape[1]], torch.zeros(1 << 19)))
     assert calls[0].target == "aten.slice.Tensor"
