@@ -1,6 +1,7 @@
-"""Lists of one number as an index, `x[:, [-1]]`, are traced as the slice that they are.
+"""Numbers that a model writes keep their values where its tensors have none.
 
-Torch makes a tensor of such a list on the device of what is indexed; on the meta device, its value is lost.
+`x[:, [-1]]` is traced as the slice that it is, and `torch.tensor(0.5, device=x.device)` as a tensor that is filled:
+torch would make tensors of list and number on the device of x, and on the meta device their values would be lost.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 
-class ListsAsSlices(TorchFunctionMode):
-    """Within it, a tensor that is read at a list of one number is sliced."""
+class Literals(TorchFunctionMode):
+    """Within it, reads at a list of one number are slices, and tensors of one number are filled."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        """Run a function of torch; reads by lists are written as slices."""
+        """Run a function of torch, or the one that keeps the value of what is written."""
+        if func is torch.tensor and len(args) == 1 and isinstance(args[0], bool | int | float):
+            return torch.full((), args[0], **(kwargs or {}))
         if func is torch.Tensor.__getitem__:
             x, index = args
             entries = index if isinstance(index, tuple) else (index,)
