@@ -60,7 +60,14 @@ PARTS: dict[str, Case] = {
     "stack": case(lambda x: (torch.stack([x, x * 2], 1), torch.stack([x, x], -1).flatten(-2))),
     "stack-numbers": case(lambda x: torch.stack([x.mean(), x.sum()])),
     "pad": case(lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, 0, 3, 0), value=1.5), F.pad(x, (-1, 0, 1, -1)))),
-    "pad-reflect": case(lambda x: (F.pad(x, (2, 1), mode="reflect"), F.pad(x, (1, 2), mode="replicate"))),
+    "pad-reflect": case(
+        lambda x: (
+            F.pad(x, (2, 1), mode="reflect"),
+            F.pad(x, (1, 2), mode="replicate"),
+            F.pad(x.mT, (2, 1), mode="reflect"),
+            F.pad(x.mT, (1, 3), mode="circular"),
+        )
+    ),
     "pad-circular": case(lambda x: F.pad(x, (2, 3), mode="circular")),
     "roll": case(lambda x: (x.roll(3, -1), x.roll((1, -2), (1, 2)))),
     "flip": case(lambda x: x.flip(1, 2)),
