@@ -22,7 +22,7 @@ LARGEST_WORLD = 8
 LARGEST_BYTES = 8 << 30
 """Memory that all ranks and the unsharded run may need together."""
 TRACED = 4
-"""How many sizes of a model that has to be traced are tried; each takes seconds."""
+"""How many sizes of a model that has to be traced are tried once some fit; each takes seconds."""
 
 
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
@@ -38,9 +38,13 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
         small sizes are legal; `proof.too-large` when the sizes that are left need more memory than `LARGEST_BYTES`.
     """
     large = train(plan)
+    traced = shrink_way(plan.graph.source) == "traced"
     problem: PlannerError | None = None
     found: list[tuple[int, Plan]] = []
-    for small in _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world)):
+    candidates = _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world))
+    for tried, small in enumerate(candidates):
+        if traced and found and tried >= TRACED:
+            break
         if isinstance(small, PlannerError):
             problem = small
             continue
