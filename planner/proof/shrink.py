@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -18,6 +19,8 @@ from ..hardware import cluster_name
 from ..plan import Plan
 from .reference import unsharded
 
+_INDEX = re.compile(r"(?<=[./])(?:\d+(?:-\d+(?:\+\d+)?)?|\*)(?=[./:~]|$)")
+"""An index of a list in a name, or what stands for several."""
 LARGEST_WORLD = 8
 LARGEST_BYTES = 8 << 30
 """Memory that all ranks and the unsharded run may need together."""
@@ -143,6 +146,9 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
     if changed:
         notes.append(f"Mesh axes were made smaller: {', '.join(changed)}.")
     large, shrunk = train(plan), train(small)
+    if missing := _missing(large, shrunk):
+        listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        notes.append(f"{len(missing)} operators of the plan are not in the small model: {listed}.")
     unlike = _cut_unlike(large, shrunk)
     if unlike:
         listed = ", ".join(unlike[:5]) + (" …" if len(unlike) > 5 else "")
@@ -152,6 +158,17 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
         listed = ", ".join(differing[:5]) + (" …" if len(differing) > 5 else "")
         notes.append(f"{len(differing)} values are moved by other collectives at these sizes: {listed}.")
     return tuple(notes)
+
+
+def _missing(large: TrainingGraph, small: TrainingGraph) -> list[str]:
+    """Return the operators that only the large model has, whichever layer they are in."""
+
+    def names(training: TrainingGraph) -> list[str]:
+        nodes = (assigned.node for assembly in training.assignment.assemblies for assigned in assembly.nodes)
+        return list(dict.fromkeys(_INDEX.sub("*", node.origin or node.name) for node in nodes))
+
+    there = set(names(small))
+    return [name for name in names(large) if name not in there]
 
 
 def _uneven(training: TrainingGraph) -> Iterator[tuple[int, str, str]]:
