@@ -19,8 +19,8 @@ from .own_counts import own_counts
 from .page import PAGE, TRUTH, page
 
 BATCH, SEQ = 2, 128
-CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {}
-"""Name → config values for few layers, for one more of each kind, and how many of the latter the model has."""
+COUNTED = ("forward", "products", "backward", "kept", "attention")
+"""The whole model's forward FLOPs; of one layer, or of the whole: products but attention's, forward and backward, bytes."""
 
 
 def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
@@ -39,7 +39,7 @@ def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
     if kind == "t5":
         return tuple({"num_layers": n, "num_decoder_layers": n} for n in (1, 2)) + (values["num_layers"] - 1,)
     if kind == "whisper":
-        return tuple({"encoder_layers": n, "decoder_layers": n} for n in (1, 2)) + (values["encoder_layers"] - 1,)
+        return tuple({"encoder_layers": n, "num_hidden_layers": n, "decoder_layers": n} for n in (1, 2)) + (values["encoder_layers"] - 1,)
     total = values["num_hidden_layers"]
     if kind == "gpt_oss":
         types = values["layer_types"]
@@ -55,22 +55,20 @@ def torch_row(name: str) -> dict[str, float]:
 
     from .torch_counts import forward_flops, joint, model_and_inputs, parameters, with_fused_norms
 
-    def counted(change: dict[str, Any]) -> tuple[float, float, float, float]:
+    def counted(change: dict[str, Any]) -> tuple[float, ...]:
         model, inputs = model_and_inputs(name, BATCH, SEQ, torch.bfloat16, change)
         forward = forward_flops(model, inputs)
         found = joint(with_fused_norms(model), inputs)
-        return forward, found.forward, found.backward, found.kept
+        return forward, found.forward, found.backward, found.kept, found.attention
 
-    whole, _ = model_and_inputs(name, BATCH, SEQ, torch.bfloat16)
+    whole, _ = model_and_inputs(name, BATCH, SEQ, torch.bfloat16, {})
     row: dict[str, float] = {"parameters": parameters(whole)}
     changes = few(name)
     if changes is None:
-        forward, products, backward, kept = counted({})
-        return row | {"forward": forward, "products": products, "backward": backward, "kept": kept}
+        return row | dict(zip(COUNTED, counted({}), strict=True))
     small, more = counted(changes[0]), counted(changes[1])
-    forward, products, backward, kept = (b - a for a, b in zip(small, more, strict=True))
-    total = small[0] + changes[2] * forward
-    return row | {"forward": total, "products": products, "backward": backward, "kept": kept}
+    layer = dict(zip(COUNTED, (b - a for a, b in zip(small, more, strict=True)), strict=True))
+    return row | layer | {"forward": small[0] + changes[2] * layer["forward"]}
 
 
 def main(names: list[str]) -> None:

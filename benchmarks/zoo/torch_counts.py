@@ -40,12 +40,16 @@ class Joint:
     Parameters
     ----------
     kept
-        Bytes that forward hands to backward: every storage once, without parameters, inputs and buffers.
+        Bytes that forward hands to backward: every storage once, without parameters, inputs and buffers, and without
+        what the one operator of attention keeps.
+    attention
+        Bytes that attention keeps: its operands, its result and a number a query.
     """
 
     forward: float
     backward: float
     kept: float
+    attention: float
 
 
 @torch.library.custom_op("zoo::attention", mutates_args=())
@@ -160,8 +164,8 @@ def model_and_inputs(
 
 
 def parameters(module: nn.Module) -> int:
-    """Return the number of trainable numbers, shared ones once."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    """Return how many numbers all parameters have, shared ones once."""
+    return sum(p.numel() for p in module.parameters())
 
 
 def forward_flops(module: nn.Module, inputs: Inputs) -> float:
@@ -245,7 +249,25 @@ def _counts(graph: torch.fx.GraphModule) -> Joint:
             value = node.meta.get("val")
             if isinstance(value, Tensor) and _storage(node) not in outside:
                 kept[_storage(node)] = value.untyped_storage().nbytes()
-    return Joint(forward=flops[False], backward=flops[True], kept=float(sum(kept.values())))
+    closed = {
+        _storage(operand)
+        for node in graph.graph.nodes if node.target is torch.ops.zoo.attention_backward.default
+        for operand in _originals(node)
+    }  # fmt: skip
+    attention = sum(size for storage, size in kept.items() if storage in closed)
+    return Joint(
+        forward=flops[False], backward=flops[True], kept=float(sum(kept.values()) - attention),
+        attention=float(attention),
+    )  # fmt: skip
+
+
+def _originals(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Return what attention's backward reads, and what those are other names of."""
+    found = [operand for operand in node.all_input_nodes[1:]]
+    for operand in found:
+        if operand.target is torch.ops.aten.detach.default:
+            found.append(operand.all_input_nodes[0])
+    return found
 
 
 def _is_backward(node: torch.fx.Node) -> bool:

@@ -161,13 +161,15 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
     stored = _stored(training)
     seen: set[tuple[int, str, Layout]] = set()
     loss = _loss_nodes(training, works)
+    again = _handed_on(training, works)
     for work in works:
         here = stored[work.scope]
         for tensor in work.saved:
             name = tensor.name
             # All layers of a run read the same captured tensor.
             scope, name, count = (0, here.outer[name], 1) if name in here.outer else (work.scope, name, work.count)
-            if (scope, name, tensor.layout) in seen:
+            count -= again.get((scope, name, tensor.layout), 0)
+            if (scope, name, tensor.layout) in seen or not count:
                 continue
             seen.add((scope, name, tensor.layout))
             storage = stored[scope].storage.get(name)
@@ -193,6 +195,25 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
                 nbytes=work.extra_saved_bytes,
                 count=work.count,
             )
+
+
+def _handed_on(training: TrainingGraph, works: tuple[NodeWork, ...]) -> dict[tuple[int, str, Layout], int]:
+    """Return how many of the saved copies of a value are saved under another name already.
+
+    What an iteration is given is what the one before gave, and the first is given what lies outside.
+    """
+    saved = {(work.scope, tensor.name, tensor.layout) for work in works for tensor in work.saved}
+    again: dict[tuple[int, str, Layout], int] = {}
+    for index, scope in enumerate(training.scopes):
+        assembly = scope.assembly
+        outer = dict(assembly.operands)
+        for (given, made), result in zip(assembly.carried, assembly.results, strict=False):
+            for _, _, layout in [key for key in saved if key[:2] == (index, given)]:
+                twice = assembly.count - 1 if (index, made, layout) in saved else 0
+                again[index, given, layout] = twice + ((0, outer.get(given), layout) in saved)
+            for _, _, layout in [key for key in saved if key[:2] == (0, result)]:
+                again[0, result, layout] = int((index, made, layout) in saved)
+    return again
 
 
 def _regathered(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Held]:
