@@ -65,7 +65,7 @@ def model_answer(graph: ModelGraph, model_id: str) -> Model:
     carried = [repeat.block.inputs[0].meta.shape[-1] for repeat in graph.root.repeats if repeat.block.inputs]
     return Model(
         id=model_id, name=graph.name, architecture=graph.modules[0].class_name if graph.modules else "",
-        layers=sum(repeat.count for repeat in graph.root.repeats),
+        layers=graph.layer_count,
         hidden=next((size for size in carried if isinstance(size, int)), 0),
         parameters=graph.parameter_count, longest_seq=graph.longest_seq, builtin=model_id in zoo_names(),
         symbols=list(graph.symbols), fixed=list(graph.fixed), group=ZOO[model_id].group if model_id in ZOO else "",

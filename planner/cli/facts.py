@@ -41,7 +41,7 @@ def facts(graph: ModelGraph) -> Facts:
     return Facts(
         name=graph.name,
         architecture=graph.modules[0].class_name if graph.modules else "",
-        layers=sum(repeat.count for repeat in graph.root.repeats),
+        layers=graph.layer_count,
         hidden=width if isinstance(width, int) else 0,
         parameters=graph.parameter_count,
         source=graph.source.kind,

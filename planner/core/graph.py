@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import ModelError
-from .layers import list_of, templates
+from .layers import Layers, list_of, templates
 from .rule import ShardingRule
 from .symbol import Polynomial
 from .tensor import TensorMeta
@@ -271,6 +271,18 @@ class ModelGraph:
         """The symbols that the sizes of the inputs are open in, sorted: of `B` and `S` those that the model has."""
         sizes = (size for value in self.root.inputs for size in value.meta.shape if isinstance(size, Polynomial))
         return tuple(sorted({name for size in sizes for names, _ in size.terms for name in names}))
+
+    @property
+    def layer_count(self) -> int:
+        """Number of layers in the lists through which repeats run, with those that stand for themselves."""
+        lists = {list_of(repeat.name)[0]: repeat.count for repeat in self.root.repeats}
+        total = 0
+        for module in self.modules:
+            path, _, token = module.path.rpartition(".")
+            if path in lists:
+                layers = Layers.parse(token)
+                total += lists[path] if token == "*" else layers.count if layers else 0
+        return total
 
     @property
     def parameter_count(self) -> int:

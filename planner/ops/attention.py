@@ -32,7 +32,7 @@ from .attention_parts import (
     scaled,
 )  # fmt: skip
 from .constant import BOUNDS
-from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, shapes_of
+from .definition import Attributes, Count, Cuts, Local, OpDef, Parts, Shape, shapes_of
 from .dropout import DROPOUT
 from .elementwise import ADD, ELEMENTWISE
 from .parts import Named, PartsOf, no_line
@@ -114,7 +114,7 @@ def _causal_flops(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> fl
 
 def _torch(local: Local) -> str:
     attributes = dict(local.node.attributes)
-    if _is_unfused(local.node):
+    if _is_unfused(local.node.op, attributes):
         return no_line(local)
     causal = local.node.op in {"attention", "window_attention"}
     arguments = [*local.arguments]
@@ -124,13 +124,13 @@ def _torch(local: Local) -> str:
     return f"ops.{'causal' if causal else 'full'}_attention({', '.join(arguments + scaled(attributes))})"
 
 
-def _is_unfused(node: Node) -> bool:
-    return node.op == "sink_attention" or bool({"softcap", "dropout"} & dict(node.attributes).keys())
+def _is_unfused(op: str, attributes: Attributes) -> bool:
+    return op == "sink_attention" or bool({"softcap", "dropout"} & attributes.keys())
 
 
 def _parts_of(kind: str) -> Callable[[Node, ShardStrategy, Cuts], Parts]:
     def write(node: Node, strategy: ShardStrategy, _: Cuts) -> Parts:
-        if not strategy.axes("key") and not _is_unfused(node):
+        if not strategy.axes("key") and not _is_unfused(kind, dict(node.attributes)):
             return ()
         return _Written(kind, PartsOf(ATTENTIONS[kind], node, strategy)).parts()
 
@@ -220,15 +220,22 @@ def _attention(name: str, summary: str, flops: Callable[[tuple[Shape, ...], tupl
             mask = element_bytes * prod(operands[3])
         return 4.0 * prod(operands[0][:-1]) + mask
 
+    def counts(attributes: Attributes) -> tuple[Count, Count]:
+        if _is_unfused(name, attributes):
+            return _full_flops, lambda operands, results: 2 * _full_flops(operands, results)
+        # Dao 2023, FlashAttention-2, section 4: five products in backward against two in forward.
+        return flops, lambda operands, results: 2.5 * flops(operands, results)
+
+    forward, backward = counts({})
     return OpDef(
         name=name,
         summary=summary,
         operands=("q", "k", "v", *more),
         infer=_infer,
         rule=_rule_of(name),
-        flops=flops,
-        # Dao 2023, FlashAttention-2, section 4: five products in backward against two in forward.
-        backward_flops=lambda operands, results: 2.5 * flops(operands, results),
+        flops=forward,
+        backward_flops=backward,
+        counts=counts,
         saved=("q", "k", "v", *fourth, "result"),
         extra_saved=extra,
         differentiable=("q", "k", "v", *fourth),

@@ -11,6 +11,7 @@ from planner.core.json_text import digest
 from planner.core.symbol import symbol
 from planner.core.tensor import TensorMeta
 from planner.importers.builder import BlockBuilder
+from planner.importers.feeds import language_feeds
 from planner.plan import Plan
 
 WIDTH = 8
@@ -37,6 +38,7 @@ def chain_graph(readers: int = 1) -> ModelGraph:
         root=build.block(loss),
         modules=tuple(Module(path=name, class_name=name.title() or "Chain") for name in names),
         logits=total,
+        feeds=language_feeds(WIDTH),
     )
 
 

@@ -199,10 +199,8 @@ def test_the_mean_of_local_means_is_not_the_mean(prove: Prove) -> None:
 def test_the_mean_of_microbatches_means_is_not_the_mean(prove: Prove, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = block("dp:2", microbatches=4)
     assert not fails(prove, plan)
-    # Every microbatch counts alike: by its number of sequences, and not of valid targets.
-    monkeypatch.setattr(
-        runtime()["parallel.trainer"], "count_targets", lambda labels, **_: torch.tensor(float(labels.shape[0]))
-    )
+    # Every microbatch counts alike, and not by its number of valid targets.
+    monkeypatch.setattr(runtime()["parallel.trainer"], "share", lambda *_: 0.25)
     assert fails(prove, plan)
 
 

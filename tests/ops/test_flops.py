@@ -8,16 +8,22 @@ pytest.importorskip("torch")
 from torch.utils import flop_counter
 from torch.utils.flop_counter import FlopCounterMode
 
+from planner.core.graph import Node
 from planner.ops import OPS
 
-from .cases import CASES, MESH, evaluate_on, expression, operands_of, sizes
+from .cases import CASES, MESH, REPLICATED, evaluate_on, expression, operands_of, sizes
+from .ranks import parts_of
 
 Shape = tuple[int, ...]
 
 
 def shapes_of(name: str) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
     """Return the shapes of a case's operands and results."""
-    one = CASES[name]
+    return of_node(CASES[name])
+
+
+def of_node(one: Node) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """Return the shapes of a node's operands and results."""
     count = len(one.rule.operands)
     dims = [tuple(prod(sizes(one)[f] for f in dim) for dim in t) for t in (*one.rule.operands, *one.rule.results)]
     return tuple(dims[:count]), tuple(dims[count:])
@@ -56,6 +62,20 @@ def test_attention() -> None:
     (q, k, v), (result,) = shapes_of("attention")
     whole = flop_counter.sdpa_flop_count(q, k, v), flop_counter.sdpa_backward_flop_count(result, q, k, v)
     assert tuple(2 * flops for flops in ours("attention")) == whole
+
+
+WRITTEN_OUT = [n for n, one in CASES.items() if one.op.endswith("attention") and parts_of(one, REPLICATED, MESH)[1:]]
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_attention_that_is_written_out(name: str) -> None:
+    """It counts as its products, of the whole square."""
+    parts = [part for part, _ in parts_of(CASES[name], REPLICATED, MESH) if part.op in {"attention_scores", "attend"}]
+    found = [(OPS[part.op], of_node(part)) for part in parts]
+    assert ours(name) == tuple(
+        sum(count(*shapes) for count, shapes in counted)
+        for counted in ([(op.flops, s) for op, s in found], [(op.backward_flops, s) for op, s in found])
+    )
 
 
 @pytest.mark.parametrize("first", [0, 2])

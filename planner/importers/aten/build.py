@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.graph import ModelGraph, ModelSource, Module
 from ..feeds import feeds_of
 from .constants import fold_constants
-from .fuse import fuse
+from .fuse import as_pairs, fuse
 from .layers import find_layers
 from .lower import lower
 from .program import Program
@@ -27,7 +27,7 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
     ModelError
         What `lower` raises.
     """
-    flat = speaking(lower(fuse(fold_constants(strip(program)))))
+    flat = speaking(lower(fuse(fold_constants(as_pairs(strip(program))))))
     modules = tuple(Module(path=path, class_name=kind) for path, kind in program.modules)
     folded = find_layers(sink(flat.block), modules)
     return ModelGraph(

@@ -25,7 +25,7 @@ SAME = frozenset({
     "aten.reshape.default", "aten._unsafe_view.default", "aten.view_as.default", "aten.expand.default",
     "aten.expand_as.default", "aten.slice.Tensor", "aten.narrow.default", "aten.flatten.using_ints",
     "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.broadcast_to.default",
-    "aten.constant_pad_nd.default", "aten.pad.default", "aten.repeat.default", "aten.float.default",
+    "aten.constant_pad_nd.default", "aten.pad.default", "aten.repeat.default",
     "aten.unsafe_chunk.default", "aten.reshape_as.default", "aten.atleast_1d.default", "aten.resolve_conj.default",
     "aten.split_with_sizes.default", "aten.split.Tensor", "aten.chunk.default",
 })  # fmt: skip

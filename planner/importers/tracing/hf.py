@@ -6,6 +6,7 @@ Nothing is downloaded, no code but that of transformers runs, and no weights are
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -86,9 +87,9 @@ def build_model(values: Mapping[str, Any], name: str, dtype: torch.dtype) -> tup
     import transformers
     from transformers import initialization
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-    from transformers.utils import logging
+    from transformers.utils.logging import set_verbosity
 
-    logging.set_verbosity(logging.ERROR)
+    set_verbosity(logging.ERROR)
     kind = values["model_type"]
     if kind not in CONFIG_MAPPING:
         raise ModelError(

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 
 from planner.core.graph import Block  # noqa: E402
 from planner.importers.aten.constants import fold_constants  # noqa: E402
-from planner.importers.aten.fuse import fuse  # noqa: E402
+from planner.importers.aten.fuse import as_pairs, fuse  # noqa: E402
 from planner.importers.aten.lower import lower  # noqa: E402
 from planner.importers.aten.strip import strip  # noqa: E402
 
@@ -100,7 +100,16 @@ def _two(x: Any, cat: Callable[[Any, Any], Any], part: Callable[[Any], tuple[Any
     return cat(a * cos - b * sin, b * cos + a * sin)
 
 
+def _rotated_as_complex(x: Any) -> Any:
+    inverse = 1.0 / (100.0 ** (torch.arange(0, 4, 2, dtype=torch.float64) / 4))
+    angle = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), inverse)
+    turns = torch.polar(torch.ones_like(angle), angle)
+    x = torch.view_as_complex(_split(x, 2).reshape(x.shape[0], 2, x.shape[1], -1, 2))
+    return torch.view_as_real(x * turns).flatten(3)
+
+
 ROTATIONS = {
+    "complex": case(_rotated_as_complex),
     "halves": case(_rotated),
     "neighbours": case(_rotated_neighbours),
     "part": case(_rotated_part),
@@ -251,10 +260,46 @@ NOT_ACTIVATIONS = {
 }
 
 
+def _assembled(x: Any) -> Any:
+    made = x.new_empty(x.shape[0], x.shape[1], 12)
+    made[..., :8] = x
+    made[..., 8:] = x[..., :1]
+    return made
+
+
+def _by_rows(x: Any, q: Any, k: Any, v: Any) -> Any:
+    """Attend with batch and heads as one dim."""
+    a, b, c = (y.reshape(-1, y.shape[2], y.shape[3]) for y in _qkv(x, q, k, v))
+    made = torch.bmm(torch.softmax(torch.bmm(a, b.transpose(1, 2)), -1), c)
+    return _merged(made.view(x.shape[0], HEADS, x.shape[1], KEY))
+
+
+def _flat(x: Any, w: Any, b: Any) -> Any:
+    """Work on rows, as convolutions of size 1 and routers do."""
+    rows = torch.addmm(b, x.view(-1, 8), w)
+    best = rows.softmax(-1).topk(2, dim=-1)
+    chosen = torch.zeros_like(rows).scatter(1, best.indices, 1.0)
+    return (rows * chosen).view(x.shape[0], x.shape[1], 8)
+
+
+OTHERS: dict[str, tuple[Case, str]] = {
+    "assembled": (case(_assembled), "concat"),
+    "rows-of-heads": (case(_by_rows, *SQUARES), "full_attention"),
+    "rows": (case(_flat, (8, 8), (8,)), "topk"),
+    "parts": (case(lambda x, w: (lambda q, k: q * k.tanh())(*(x @ w.T).chunk(2, dim=-1)), (8, 8)), "einsum"),
+    "parts-biased": (case(lambda x, w, b: torch.cat(F.linear(x, w, b).split(4, -1)[::-1], 1), (8, 8), (8,)), "einsum"),
+    "positions": (
+        case(lambda x, t: x + F.embedding(torch.arange(x.shape[1])[None], t), (20, 8)), "index_select",
+    ),
+    "loss": (case(lambda x, w: F.cross_entropy((x @ w).flatten(0, 1), (x[..., 0] > 0).long().flatten()), (8, 4)),
+             "cross_entropy"),
+}  # fmt: skip
+
+
 def fused(*cases: Case) -> tuple[Any, Block]:
     """Return a module of all cases, and its block."""
     module = together(*cases)
-    return module, lower(fuse(fold_constants(strip(traced(module))))).block
+    return module, lower(fuse(fold_constants(as_pairs(strip(traced(module)))))).block
 
 
 def ops(block: Block) -> Counter[str]:
@@ -273,7 +318,7 @@ def test_written_out(cases: dict[str, Case], op: str) -> None:
     assert_same(module, block, close=CLOSE if op == "rotary" else 1e-12)
 
 
-@pytest.mark.parametrize("cases", [ATTENTIONS, ACTIVATIONS], ids=["attentions", "activations"])
+@pytest.mark.parametrize("cases", [ATTENTIONS, ACTIVATIONS, OTHERS], ids=["attentions", "activations", "others"])
 def test_of_several_kinds(cases: dict[str, tuple[Case, str]]) -> None:
     module, block = fused(*(one for one, _ in cases.values()))
     wanted = Counter(op for _, op in cases.values())

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from planner.importers.aten.constants import fold_constants  # noqa: E402
-from planner.importers.aten.fuse import fuse  # noqa: E402
+from planner.importers.aten.fuse import as_pairs, fuse  # noqa: E402
 from planner.importers.aten.lower import lower  # noqa: E402
 from planner.importers.aten.strip import strip  # noqa: E402
 from tests.importers.aten.of_transformers import assert_same_as_model, tokens_and_labels, traced_config  # noqa: E402
@@ -81,7 +81,7 @@ SLOW: dict[str, tuple[dict[str, Any], Wanted]] = {
 def check(kind: str, values: dict[str, Any], wanted: Wanted) -> None:
     """Check what a model's program is fused into, and that it computes what the model does."""
     content = json.dumps(values if "model_type" in values else BASE | values | {"model_type": kind})
-    block = lower(fuse(fold_constants(strip(traced_config(content))))).block
+    block = lower(fuse(fold_constants(as_pairs(strip(traced_config(content)))))).block
     found = Counter(node.op for node in block.nodes)
     assert {op: found[op] for op in (*wanted, "unknown")} == wanted | {"unknown": 0}
     assert_same_as_model(content, block, tokens_and_labels(VOCAB))

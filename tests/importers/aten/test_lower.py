@@ -60,7 +60,14 @@ PARTS: dict[str, Case] = {
     "stack": case(lambda x: (torch.stack([x, x * 2], 1), torch.stack([x, x], -1).flatten(-2))),
     "stack-numbers": case(lambda x: torch.stack([x.mean(), x.sum()])),
     "pad": case(lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, 0, 3, 0), value=1.5), F.pad(x, (-1, 0, 1, -1)))),
-    "pad-reflect": case(lambda x: (F.pad(x, (2, 1), mode="reflect"), F.pad(x, (1, 2), mode="replicate"))),
+    "pad-reflect": case(
+        lambda x: (
+            F.pad(x, (2, 1), mode="reflect"),
+            F.pad(x, (1, 2), mode="replicate"),
+            F.pad(x.mT, (2, 1), mode="reflect"),
+            F.pad(x.mT, (1, 3), mode="circular"),
+        )
+    ),
     "pad-circular": case(lambda x: F.pad(x, (2, 3), mode="circular")),
     "roll": case(lambda x: (x.roll(3, -1), x.roll((1, -2), (1, 2)))),
     "flip": case(lambda x: x.flip(1, 2)),
@@ -277,6 +284,15 @@ INDICES: dict[str, Case] = {
     "scatter": case(_scattered),
     "index_add": case(lambda x, w: w.index_add(0, torch.arange(3) // 2 + 1, x[0, :3], alpha=2), (5, 8)),
 }
+
+
+def test_weights_are_dropped_by_the_operator() -> None:
+    dropped = case(lambda x: F.scaled_dot_product_attention(heads(x), heads(x), heads(x), seen(x), dropout_p=0.25))
+    nodes = lower(strip(traced(together(dropped)))).block.nodes
+    (one,) = (node for node in nodes if node.op == "masked_attention")
+    assert one.attribute("dropout") == 0.25
+
+
 ATTENTION: dict[str, Case] = {
     "plain": case(lambda x: F.scaled_dot_product_attention(heads(x), heads(x * 2), heads(x + 1))),
     "causal": case(lambda x: F.scaled_dot_product_attention(heads(x), heads(x * 2), heads(x + 1), is_causal=True)),
@@ -346,9 +362,9 @@ def test_where_torch_fixes_sizes(name: str) -> None:
 
 def test_rows_stand_for_calls_that_torch_has() -> None:
     missing = []
-    for target in TARGETS:
-        space, name, overload = target.split(".")
-        if space == "aten" and not hasattr(getattr(torch.ops.aten, name, None), overload):
+    for target in (target for target in TARGETS if target.startswith("aten.")):
+        _, name, overload = target.split(".")
+        if not hasattr(getattr(torch.ops.aten, name, None), overload):
             missing.append(target)
     assert missing == []
 

@@ -35,7 +35,7 @@ def half(calls: Calls, argument: Argument) -> Part | None:
 
 def neighbour(calls: Calls, argument: Argument) -> Part | None:
     """Return the whole and 0 or 1 for the even or the odd elements of the last dim."""
-    found = along_last(calls, argument)
+    found = along_last(calls, argument) or _of_pairs(calls, argument)
     if found is None:
         return None
     whole, bounds = found
@@ -45,6 +45,21 @@ def neighbour(calls: Calls, argument: Argument) -> Part | None:
             if bounds == (index, size, 2):
                 return whole, index
     return None
+
+
+def _of_pairs(calls: Calls, argument: Argument) -> Part | None:
+    """Return the whole, and every second element of it, where code has made a dim of pairs and picks one of each."""
+    picked = calls.maker(calls.uncast(argument))
+    if picked is None or base(picked.target) != "select":
+        return None
+    view = calls.maker(calls.uncast(picked.arguments[0]))
+    if view is None or base(view.target) not in ("view", "reshape", "unflatten", "_unsafe_view"):
+        return None
+    before, after = calls.shape(view.arguments[0]), view.results[0].shape
+    last = dims(picked.arguments[1], len(after)) == (len(after) - 1,)
+    if not last or after[:-2] != before[:-1] or after[-1] != 2 or not isinstance(picked.arguments[2], int):
+        return None
+    return view.arguments[0], (picked.arguments[2] % 2, before[-1], 2)
 
 
 def cut(calls: Calls, argument: Argument) -> tuple[Argument, int, Size, Size, int] | None:

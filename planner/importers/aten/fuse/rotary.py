@@ -180,4 +180,19 @@ def _flat_table(calls: Calls, root: Call, role: str, bare: Argument, width: Size
     return Ref(flat.name), [flat]
 
 
+def _paired(calls: Calls, root: Call) -> Replacement | None:
+    """Make a view to pairs two: one to other dims, one of the last dim to pairs."""
+    shape, before = root.results[0].shape, calls.shape(root.arguments[0])
+    if len(shape) < 3 or shape[-1] != 2 or not isinstance(before[-1], int) or before[-1] % 2:
+        return None
+    wide = (*shape[:-2], before[-1])
+    if shape[-2] != before[-1] // 2 or wide == before:
+        return None
+    meta = TensorMeta(wide, root.results[0].dtype)
+    outer = beside(root, "wide", "aten.view.default", (root.arguments[0], wide), meta)
+    return Replacement(calls=(outer, _named(beside(root, "", "aten.view.default", (Ref(outer.name), shape),
+                                                   root.results[0]), root)))  # fmt: skip
+
+
+PAIRED = Pattern(name="paired", roots=frozenset({"view", "reshape", "_unsafe_view"}), rewrite=_paired)
 ROTARY = Pattern(name="rotary", roots=frozenset({"add", "cat", "flatten", "view", "reshape"}), rewrite=_rewrite)

@@ -28,6 +28,8 @@ _ALONG = {"softmax": 1, "_softmax": 1, "log_softmax": 1, "topk": 2, "sum": 1, "m
           "split": 2, "split_with_sizes": 2, "cat": 1, "max": 1, "unsqueeze": 1, "squeeze": 1}  # fmt: skip
 """Calls along dims, and the place of the argument that says which."""
 _BY_DEFAULT = {"topk": -1, "sort": -1, "slice": 0, "chunk": 0, "split": 0, "split_with_sizes": 0, "cat": 0}
+_PAIRWISE = frozenset({"bmm"})
+"""Calls that take each row with the same one of another value."""
 _LAST = frozenset({"linear", "layer_norm", "rms_norm", "mm", "addmm"})
 """Calls on the last dim whose further operands have no rows."""
 
@@ -139,6 +141,10 @@ class _Rows:
             return self.pointwise
         if kind in _ALONG:
             return self.along
+        if kind in ("transpose", "swapaxes"):
+            return self.transpose
+        if kind in _PAIRWISE:
+            return self.pairwise
         if kind == "expand":
             return lambda call, lead: [
                 replace(call, arguments=(call.arguments[0], (*lead, *call.results[0].shape[1:])))
@@ -188,6 +194,18 @@ class _Rows:
         if "dim" in dict(call.keywords):
             return [replace(call, keywords=tuple((k, new if k == "dim" else v) for k, v in call.keywords))]
         return [call]
+
+    def transpose(self, call: Call, lead: tuple[Size, ...]) -> list[Call] | None:
+        x, *given = call.arguments
+        rank = len(call.results[0].shape)
+        if not all(isinstance(d, int) and d % rank for d in given):
+            return None
+        return [replace(call, arguments=(x, *(d % rank + len(lead) - 1 for d in given if isinstance(d, int))))]
+
+    def pairwise(self, call: Call, _: tuple[Size, ...]) -> list[Call] | None:
+        if not all(isinstance(a, Ref) and a.name in self.lifted for a in call.arguments):
+            return None
+        return [replace(call, target="aten.matmul.default")]
 
     def last(self, call: Call, lead: tuple[Size, ...]) -> list[Call] | None:
         place = 1 if base(call.target) == "addmm" else 0

@@ -280,11 +280,6 @@ def _log_sigmoid(at: Site) -> str:
     return at.node("neg", at.node("softplus", at.node("neg", at.x(0, "self"))))
 
 
-def _softsign(at: Site) -> str:
-    x = at.x(0, "self")
-    return at.node("div", x, shifted(at, at.node("abs", x), 1.0))
-
-
 def _glu(at: Site) -> str:
     x = at.x(0, "self")
     dim = at.dim(1, "dim", at.rank(x))
@@ -348,14 +343,14 @@ def _named(overloads: str, names: str, row: Row) -> dict[str, Row]:
     return {f"aten.{name}.{overload}": row for name in names.split() for overload in overloads.split()}
 
 
-_TWO = "Tensor Scalar default"
 ELEMENTS: Mapping[str, Row] = {
-    **_named(_TWO, "add", _sum(1)),
-    **_named(_TWO, "sub subtract", _sum(-1)),
+    **_named("Tensor Scalar default", "add", _sum(1)),
+    **_named("Tensor Scalar", "sub subtract", _sum(-1)), "aten.sub.default": _sum(-1),
     **_named("Tensor Scalar", "rsub", _reversed_difference),
-    **_named(_TWO, "mul multiply", _product),
-    **_named("Tensor Scalar Tensor_mode Scalar_mode", "div divide true_divide", _quotient),
-    **_named(_TWO, "floor_divide __floordiv__", _floor_divide),
+    **_named("Tensor Scalar", "mul multiply", _product), "aten.mul.default": _product,
+    **_named("Tensor Scalar", "div divide true_divide", _quotient),
+    **_named("Tensor_mode Scalar_mode", "div divide", _quotient),
+    **_named("default Scalar", "floor_divide", _floor_divide),
     **_named("Tensor Scalar", "remainder", _remainder),
     **_named("Tensor_Scalar Scalar Tensor_Tensor", "pow", _power),
     "aten.square.default": _square,
@@ -369,7 +364,7 @@ ELEMENTS: Mapping[str, Row] = {
         "expm1": _expm1, "special_expm1": _expm1, "log1p": _log1p, "exp2": _exp2, "log2": _log_base(2.0),
         "log10": _log_base(10.0), "gelu": _gelu, "softplus": _softplus, "elu": _elu, "leaky_relu": _leaky,
         "hardtanh": _hardtanh, "relu6": _relu6, "hardsigmoid": _hardsigmoid, "mish": _mish,
-        "log_sigmoid": _log_sigmoid, "softsign": _softsign, "glu": _glu, "prelu": _prelu, "detach": _detach,
+        "log_sigmoid": _log_sigmoid, "glu": _glu, "prelu": _prelu, "detach": _detach,
     }.items()},
     **dict.fromkeys(("aten.maximum.default", "aten.max.other"), _extreme("maximum")),
     **dict.fromkeys(("aten.minimum.default", "aten.min.other"), _extreme("minimum")),
@@ -378,9 +373,11 @@ ELEMENTS: Mapping[str, Row] = {
     **_named("default Tensor", "clamp_max", _clamp(None, 1)),
     **{target: row for name in ("lt", "le", "gt", "ge", "eq", "ne")
        for target, row in _named("Tensor Scalar", name, _compare(name)).items()},
-    **_named("default Tensor Scalar", "logical_and bitwise_and __and__", _logical("logical_and")),
-    **_named("default Tensor Scalar", "logical_or bitwise_or __or__", _logical("logical_or")),
-    **_named("default Tensor Scalar", "logical_xor bitwise_xor __xor__", _exclusive),
+    **_named("Tensor Scalar", "bitwise_and __and__", _logical("logical_and")),
+    **_named("Tensor Scalar", "bitwise_or __or__", _logical("logical_or")),
+    **_named("Tensor Scalar", "bitwise_xor __xor__", _exclusive),
+    "aten.logical_and.default": _logical("logical_and"), "aten.logical_or.default": _logical("logical_or"),
+    "aten.logical_xor.default": _exclusive,
     **_named("default", "logical_not bitwise_not", _not),
     **_named("self ScalarOther ScalarSelf Scalar", "where", _where),
     **_named("Scalar Tensor", "masked_fill", _masked_fill),

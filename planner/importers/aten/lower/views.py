@@ -143,7 +143,7 @@ VIEWS: Mapping[str, Row] = {
     ), _same),
     **dict.fromkeys((
         "aten.to.device", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.other", "aten._to_copy.default",
-        "aten.type_as.default", "aten.float.default",
+        "aten.type_as.default",
     ), _cast),
     "aten.copy.default": _copy,
 }  # fmt: skip
