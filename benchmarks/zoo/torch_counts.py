@@ -161,7 +161,9 @@ def model_and_inputs(
     to_meta(model)
     sizes = {"B": batch, "S": seq}
     inputs = {
-        key: torch.zeros([sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta")
+        key: torch.zeros(
+            [sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta"
+        )
         for key, (shape, kind) in head.inputs(model.config, type(model)).items()
     }  # fmt: skip
     return WithLoss(model, head.run), inputs
