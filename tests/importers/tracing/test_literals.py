@@ -24,5 +24,5 @@ def test_values_are_kept_on_the_meta_device() -> None:
     module = OnTokens(_written)
     shapes = {"tokens": tokens_of(4, 6).to("meta")}
     program = trace(WithLoss(OnTokens(_written).to("meta"), loss_of), shapes, {"tokens": ("B", "S")}, "small")
-    assert program.buffers == ()
+    assert all(buffer.values is not None for buffer in program.buffers)
     assert_same(module, lower(strip(program)).block)
