@@ -28,9 +28,21 @@ def lowered(program: Program, targets: Mapping[str, Row]) -> Flat:
     for call in program.calls:
         work.add(call)
     outputs = tuple(work.output(name) for name in program.outputs[:1])
-    logits = work.held.get(program.logits, "")
+    logits = _read(work.build, work.held.get(program.logits, ""))
     frozen = frozenset(weight.path for weight in program.weights if not weight.trainable)
-    return named(with_initial(work.build.block(*outputs), frozen), logits if isinstance(logits, str) else "", program)
+    return named(with_initial(work.build.block(*outputs), frozen), logits, program)
+
+
+def _read(build: BlockBuilder, logits: Held) -> str:
+    """Return the value that logits are a cast of, where nothing in the model reads the cast."""
+    name = logits if isinstance(logits, str) else ""
+    body = build.block().nodes
+    read = {operand for node in body for operand in node.operands}
+    made = build.maker(name)
+    while made is not None and made.op == "cast" and name not in read:
+        name = made.operands[0]
+        made = build.maker(name)
+    return name
 
 
 def _check_sizes(program: Program) -> None:
