@@ -2,7 +2,8 @@
 
     python -m benchmarks.sweep_transformers [--types llama,gpt2] [--seconds 120] [--json FILE] [--page]
 
-Each type runs in a process of its own, forked from one that has torch and transformers loaded. `--page` writes
+With `--json`, types that the file has rows of are not run again, so that a sweep can be made in parts. Each type runs in a
+process of its own, forked from one that has torch and transformers loaded. `--page` writes
 `docs/reference/transformers-models.md`.
 """
 
@@ -177,6 +178,11 @@ def page(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _row(entry: dict[str, Any]) -> Row:
+    """Return the row that a file holds."""
+    return Row(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+
+
 def main() -> None:
     """Run the sweep."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -188,17 +194,19 @@ def main() -> None:
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     types = options.types.split(",") if options.types else sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
-    rows = []
-    for row in sweep(types, options.seconds):
+    file = Path(options.json) if options.json else None
+    rows = [_row(entry) for entry in json.loads(file.read_text("utf-8"))] if file and file.is_file() else []
+    known = {row.type for row in rows}
+    for row in sweep([kind for kind in types if kind not in known], options.seconds):
         rows.append(row)
         print(
             f"{row.type}: {row.stage} {row.calls} {row.nodes} {row.seconds:.1f}s {','.join(row.unknown)} "
             f"{row.cause[:200]}", flush=True,
         )  # fmt: skip
-        if options.json:
-            Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+        if file:
+            file.write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
     if options.page:
-        PAGE.write_text(page(rows), "utf-8")
+        PAGE.write_text(page(sorted(rows, key=lambda row: row.type)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from planner.core.json_text import digest
 from planner.core.symbol import symbol
 from planner.core.tensor import TensorMeta
 from planner.importers.builder import BlockBuilder
+from planner.importers.feeds import feeds_of
 
 WIDTH, VOCAB = 16, 32
 
@@ -59,7 +60,7 @@ def _graph(block: Block, logits: str) -> ModelGraph:
     source = ModelSource(name="zoo", kind="test", digest=digest(content), content=content)
     leaves = ("table", "norm", "best", "last")
     modules = (Module(path="", class_name="Zoo"), *(Module(path=name, class_name="Leaf") for name in leaves))
-    return ModelGraph(name="zoo", source=source, root=block, modules=modules, logits=logits)
+    return ModelGraph(name="zoo", source=source, root=block, modules=modules, logits=logits, feeds=feeds_of(block))
 
 
 def _moved(made: _Chain) -> None:

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from operator import getitem
 from types import MethodType
 from typing import Any
@@ -40,12 +42,16 @@ class Joint:
     Parameters
     ----------
     kept
-        Bytes that forward hands to backward: every storage once, without parameters, inputs and buffers.
+        Bytes that forward hands to backward: every storage once, without parameters, inputs and buffers, and without
+        what the one operator of attention keeps.
+    attention
+        Bytes that attention keeps: its operands, its result and a number a query.
     """
 
     forward: float
     backward: float
     kept: float
+    attention: float
 
 
 @torch.library.custom_op("zoo::attention", mutates_args=())
@@ -122,9 +128,11 @@ fused_norm.register_autograd(_back_norm, setup_context=_keep_norm)
 
 
 def with_fused_norms(model: nn.Module) -> nn.Module:
-    """Let every RMSNorm of a model be one operator."""
+    """Let every RMSNorm of a model be one operator, and GELU by its series of tanh the one that torch has."""
     for part in model.modules():
         kind = type(part).__name__
+        if kind == "NewGELUActivation":
+            part.forward = partial(nn.functional.gelu, approximate="tanh")  # type: ignore[method-assign]
         if (kind.endswith("RMSNorm") or kind == "T5LayerNorm") and getattr(part, "weight", None) is not None:
             part.forward = MethodType(lambda self, x: fused_norm(x, self.weight)[0], part)  # type: ignore[method-assign]
     return model
@@ -153,15 +161,17 @@ def model_and_inputs(
     to_meta(model)
     sizes = {"B": batch, "S": seq}
     inputs = {
-        key: torch.zeros([sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta")
+        key: torch.zeros(
+            [sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta"
+        )
         for key, (shape, kind) in head.inputs(model.config, type(model)).items()
     }  # fmt: skip
     return WithLoss(model, head.run), inputs
 
 
 def parameters(module: nn.Module) -> int:
-    """Return the number of trainable numbers, shared ones once."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    """Return how many numbers all parameters have, shared ones once."""
+    return sum(p.numel() for p in module.parameters())
 
 
 def forward_flops(module: nn.Module, inputs: Inputs) -> float:
@@ -209,6 +219,11 @@ def _to_cpu(exported: torch.fx.GraphModule) -> None:
             continue
         node.kwargs = {k: torch.device("cpu") if isinstance(v, torch.device) else v for k, v in node.kwargs.items()}
         node.args = tuple(torch.device("cpu") if isinstance(v, torch.device) else v for v in node.args)
+        if node.target is torch.ops.aten.histc.default:
+            # The CPU has no histogram of whole numbers.
+            with exported.graph.inserting_before(node):
+                wide = exported.graph.call_function(torch.ops.aten.to.dtype, (node.args[0], torch.float32))
+            node.args = (wide, *node.args[1:])
         if node.target is torch.ops.aten.scaled_dot_product_attention.default:
             with exported.graph.inserting_before(node):
                 call = exported.graph.call_function(torch.ops.zoo.attention.default, node.args[:3])
@@ -240,12 +255,34 @@ def _counts(graph: torch.fx.GraphModule) -> Joint:
         packet = getattr(node.target, "overloadpacket", None)
         if packet in flop_registry:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-            flops[back] += flop_registry[packet](*args, **kwargs, out_val=node.meta["val"])
+            if packet is torch.ops.aten.convolution_backward and args[9] > 1:
+                # Torch takes the gradient of a weight as if there were one group; each gradient is as much as forward.
+                flops[back] += sum(args[10][:2]) * 2.0 * args[0].numel() * prod(args[2].shape[1:])
+            else:
+                flops[back] += flop_registry[packet](*args, **kwargs, out_val=node.meta["val"])
         if not back and any(_is_backward(user) for user in node.users):
             value = node.meta.get("val")
             if isinstance(value, Tensor) and _storage(node) not in outside:
                 kept[_storage(node)] = value.untyped_storage().nbytes()
-    return Joint(forward=flops[False], backward=flops[True], kept=float(sum(kept.values())))
+    closed = {
+        _storage(operand)
+        for node in graph.graph.nodes if node.target is torch.ops.zoo.attention_backward.default
+        for operand in _originals(node)
+    }  # fmt: skip
+    attention = sum(size for storage, size in kept.items() if storage in closed)
+    return Joint(
+        forward=flops[False], backward=flops[True], kept=float(sum(kept.values()) - attention),
+        attention=float(attention),
+    )  # fmt: skip
+
+
+def _originals(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Return what attention's backward reads, and what those are other names of."""
+    found = [operand for operand in node.all_input_nodes[1:]]
+    for operand in found:
+        if operand.target is torch.ops.aten.detach.default:
+            found.append(operand.all_input_nodes[0])
+    return found
 
 
 def _is_backward(node: torch.fx.Node) -> bool:

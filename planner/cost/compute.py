@@ -68,7 +68,7 @@ def backward_time(work: NodeWork, precision: Precision, device: DeviceSpec) -> K
 
     A node without gradient has none; one whose backward does no arithmetic hands its gradient on as it is or as a view.
     """
-    flops = work.op.backward_flops(*work.shapes)
+    flops = work.backward_flops
     if not work.gradients or not flops:
         return NOTHING
     nbytes = work.extra_saved_bytes

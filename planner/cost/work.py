@@ -96,6 +96,19 @@ class NodeWork:
         per_result = self.op.saved_per_result * sum(result.elements for result in self.results)
         return self.op.extra_saved(self.shapes[0], self.results[0].itemsize) + per_result
 
+    @property
+    def backward_flops(self) -> float:
+        """FLOPs of backward: of a product, no gradient is made for an operand that wants none, such as an input."""
+        flops, both = self.op.flops(*self.shapes), self.op.backward_flops(*self.shapes)
+        return both - flops * _unwanted(self.op, self.gradients, both, flops)
+
+
+def _unwanted(op: OpDef, gradients: Iterable[int], both: float, flops: float) -> int:
+    """Return for how many operands of a product no gradient is made; each would take as much as forward."""
+    if not op.matmul or both != 2 * flops:
+        return 0
+    return len({0, 1}.difference(gradients))
+
 
 def itemsize(dtype: str, precision: Precision) -> int:
     """Return the bytes of an element; `compute` and `gradient` stand for what the precision says."""
@@ -152,22 +165,40 @@ def model_flops(training: TrainingGraph) -> float:
     nothing that is computed twice is in it: the numerator of MFU as in Chowdhery et al. 2022 (PaLM), appendix B.
     """
     graph, symbols = training.assignment.graph, training.assignment.symbols
-    total = _block_flops(graph.root, _root_metas(graph), symbols)
+    still = _still(graph.root, {value.name for value in graph.root.inputs})
+    total = _block_flops(graph.root, _root_metas(graph), symbols, still)
     for repeat in graph.root.repeats:
-        metas = _block_metas(repeat.block)
-        total += repeat.count * _block_flops(repeat.block, metas, symbols)
+        # What is carried depends on parameters, at the latest after one iteration.
+        pairs = list(zip(repeat.block.inputs, repeat.operands, strict=True))[len(repeat.results) :]
+        outer = {inner.name for inner, name in pairs if name in still}
+        inner_still = _still(repeat.block, outer)
+        total += repeat.count * _block_flops(repeat.block, _block_metas(repeat.block), symbols, inner_still)
     return total
 
 
-def _block_flops(block: Block, metas: Mapping[str, TensorMeta], symbols: frozenset[tuple[str, int]]) -> float:
+def _still(block: Block, known: set[str]) -> frozenset[str]:
+    """Return the values of a block that no parameter is in, so that no gradient is made for them."""
+    still = set(known)
+    for node in block.nodes:
+        if still.issuperset(node.operands):
+            still |= {value.name for value in node.results}
+    return frozenset(still)
+
+
+def _block_flops(
+    block: Block, metas: Mapping[str, TensorMeta], symbols: frozenset[tuple[str, int]], still: frozenset[str]
+) -> float:
     total = 0.0
     for node in block.nodes:
         op = OPS[node.op].of(dict(node.attributes))
         operands = tuple(metas[name].concrete(symbols) for name in node.operands)
         results = tuple(value.meta.concrete(symbols) for value in node.results)
-        total += op.flops(operands, results)
-        if op.differentiable:
-            total += op.backward_flops(operands, results)
+        flops = op.flops(operands, results)
+        wanted = [i for i, name in enumerate(node.operands) if name not in still]
+        total += flops
+        if op.differentiable and wanted:
+            both = op.backward_flops(operands, results)
+            total += both - flops * _unwanted(op, wanted, both, flops)
     return total
 
 

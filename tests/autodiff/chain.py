@@ -11,7 +11,7 @@ from planner.core.json_text import digest
 from planner.core.symbol import symbol
 from planner.core.tensor import TensorMeta
 from planner.importers.builder import BlockBuilder
-from planner.importers.feeds import feeds_of
+from planner.importers.feeds import language_feeds
 from planner.plan import Plan
 
 WIDTH = 8
@@ -32,14 +32,13 @@ def chain_graph(readers: int = 1) -> ModelGraph:
         (total,) = build.node(f"sum{i}", "add", total, b) if total else (b,)
     (loss,) = build.node("loss", "cross_entropy", total, labels, attributes={"ignore_index": -100})
     names = ["", "embed", "a", "loss", *(f"{kind}{i}" for i in range(readers) for kind in ("b", "sum"))]
-    block = build.block(loss)
     return ModelGraph(
         name="chain",
         source=ModelSource(name="chain", kind="test", digest=digest("{}"), content="{}"),
-        root=block,
+        root=build.block(loss),
         modules=tuple(Module(path=name, class_name=name.title() or "Chain") for name in names),
         logits=total,
-        feeds=feeds_of(block),
+        feeds=language_feeds(WIDTH),
     )
 
 

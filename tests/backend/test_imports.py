@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def test_a_large_file_is_taken_and_a_larger_one_refused(client: Caller) -> None:
 
 
 @pytest.fixture
-def slow(client: Caller) -> Iterator[Caller]:
+def slow(client: Caller) -> Caller:
     """A server whose imports take until they are stopped."""
 
     def load(data: bytes, name: str, watch: Watch) -> ModelGraph:
@@ -79,7 +79,7 @@ def slow(client: Caller) -> Iterator[Caller]:
         raise planner.PlannerError("model.import-stopped", "stopped")
 
     client.app.state.desk.imports._load = load  # type: ignore[attr-defined]
-    yield client
+    return client
 
 
 def until(met: Callable[[], Any]) -> None:

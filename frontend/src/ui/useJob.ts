@@ -10,6 +10,8 @@ export interface JobRun {
   running: boolean;
   start(ask: () => Promise<Job>): Promise<void>;
   cancel(): Promise<void>;
+  /** Forgets a job that is over, and what went wrong. */
+  clear(): void;
 }
 
 /** A job of the server, followed while it runs. */
@@ -53,6 +55,10 @@ export function useJob(): JobRun {
     start: (ask) => {
       setJob(null);
       return run(ask);
+    },
+    clear: () => {
+      setJob(null);
+      setProblem(null);
     },
     cancel: async () => {
       if (job) await run(() => api.cancelJob(job.id));

@@ -60,7 +60,14 @@ PARTS: dict[str, Case] = {
     "stack": case(lambda x: (torch.stack([x, x * 2], 1), torch.stack([x, x], -1).flatten(-2))),
     "stack-numbers": case(lambda x: torch.stack([x.mean(), x.sum()])),
     "pad": case(lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, 0, 3, 0), value=1.5), F.pad(x, (-1, 0, 1, -1)))),
-    "pad-reflect": case(lambda x: (F.pad(x, (2, 1), mode="reflect"), F.pad(x, (1, 2), mode="replicate"))),
+    "pad-reflect": case(
+        lambda x: (
+            F.pad(x, (2, 1), mode="reflect"),
+            F.pad(x, (1, 2), mode="replicate"),
+            F.pad(x.mT, (2, 1), mode="reflect"),
+            F.pad(x.mT, (1, 3), mode="circular"),
+        )
+    ),
     "pad-circular": case(lambda x: F.pad(x, (2, 3), mode="circular")),
     "roll": case(lambda x: (x.roll(3, -1), x.roll((1, -2), (1, 2)))),
     "flip": case(lambda x: x.flip(1, 2)),
@@ -266,6 +273,7 @@ INDICES: dict[str, Case] = {
         lambda x, w: (F.embedding_bag(index_of(x), w, mode="sum"), F.embedding_bag(index_of(x), w)), (5, 3)
     ),
     "gather": case(lambda x: (x.gather(-1, x.detach().argsort(-1)), x.gather(2, index_of(x).unsqueeze(-1)))),
+    "index-lists": case(lambda x: (x[..., [-2]], x[:, [0]], x[..., [-1, 0, 3]], x[..., [[1, -8], [7, 2]]])),
     "take_along_dim": case(lambda x: torch.take_along_dim(x, index_of(x).unsqueeze(-1), -1)),
     "index_select": case(lambda x: x.index_select(-1, torch.arange(3) * 3 % 5)),
     "index": case(lambda x, w: (w[index_of(x)], w[:, index_of(x)[0]], x[:, :, torch.arange(1, 7, 4)]), (5, 8)),

@@ -59,9 +59,14 @@ def test_a_data_dependent_branch_is_told_with_its_line() -> None:
     assert "torch.where" in text
 
 
-def test_a_custom_operator_is_kept_or_named() -> None:
+def test_a_custom_operator_is_named() -> None:
     program = trace_module(two_tower.TwoTower(), INPUTS, "x")
     assert [call.target for call in program.calls if "two_tower" in call.target] == ["two_tower.shift.default"]
+    # What no operator of the planner stands for is said, with the line; it is not left out.
+    code, text = code_of(two_tower.TwoTower())
+    assert code == "model.operator-unknown"
+    assert "two_tower.shift.default" in text
+    assert "two_tower.py:" in text
     code, text = code_of(two_tower.TwoTower(operator="secret"))
     assert code == "model.trace-no-meta"
     assert "two_tower::secret" in text

@@ -56,6 +56,7 @@ export default function StartPage({
     return running.start(() => api.importModel(name, file));
   }
   async function addConfig(name: string, text: string) {
+    running.clear();
     setBusy("import");
     setProblem(null);
     try {
@@ -132,7 +133,10 @@ export default function StartPage({
             <ImportBox
               busy={busy === "import"}
               problem={problemAt("import") ?? running.problem ?? running.job?.problem ?? null}
-              onPlanFile={(text) => create("import", () => api.importPlan(text))}
+              onPlanFile={(text) => {
+                running.clear();
+                return create("import", () => api.importPlan(text));
+              }}
               job={running.running ? running.job : null}
               onConfig={addConfig}
               onFile={importFile}

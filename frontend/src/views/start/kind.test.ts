@@ -14,6 +14,8 @@ test("archives and ONNX files are no text", () => {
   const bytes = (...values: number[]) => new Uint8Array(values);
   expect(looksLikeText(bytes(0x7b, 0x22))).toBe(true);
   expect(looksLikeText(bytes(0xef, 0xbb, 0xbf, 0x0a, 0x20, 0x7b))).toBe(true);
+  expect(looksLikeText(bytes(0x6e, 0x6f))).toBe(true);
+  expect(looksLikeText(bytes(0x80, 0x04))).toBe(false);
   expect(looksLikeText(bytes(0x50, 0x4b, 0x03, 0x04))).toBe(false);
   expect(looksLikeText(bytes(0x08, 0x0a, 0x12, 0x07))).toBe(false);
   expect(looksLikeText(bytes())).toBe(false);

@@ -17,10 +17,10 @@ export function kindOfText(text: string): Kind {
   }
 }
 
-/** Text starts with a brace, perhaps after a byte order mark and white space; `.pt2` and ONNX files do not. */
+/** Text begins with a byte order mark or a plain character, an archive with PK, and an ONNX file with a byte 8. */
 export function looksLikeText(start: Uint8Array): boolean {
-  const bom = start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf;
-  const rest = start.subarray(bom ? 3 : 0);
-  const first = rest.find((byte) => ![0x20, 0x09, 0x0a, 0x0d].includes(byte));
-  return first === 0x7b;
+  const [first = 0, second = 0, third = 0] = start;
+  if (first === 0xef) return second === 0xbb && third === 0xbf;
+  const archive = first === 0x50 && second === 0x4b;
+  return !archive && (first >= 0x20 || [0x09, 0x0a, 0x0d].includes(first)) && first < 0x7f;
 }

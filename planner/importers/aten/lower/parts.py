@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ....core.symbol import Polynomial, Size, difference
 from .site import Held, Row, Site, UnloweredError, text
@@ -128,19 +128,36 @@ def _pad(at: Site) -> str:
 def _bordered(at: Site, x: str, dim: int, before: Size, after: Size, mode: str) -> str:
     """Return a value with a dim padded by its own elements."""
     size = at.meta(x).shape[dim]
-    if not isinstance(before, int) or not isinstance(after, int) or min(before, after) < 0 or not isinstance(size, int):
+    if not isinstance(before, int) or not isinstance(after, int) or min(before, after) < 0:
         raise UnloweredError(f"it pads a dim of {size} by {text((before, after))} of its own elements")
-    ends = {
-        "reflect": (range(before, 0, -1), range(size - 2, size - 2 - after, -1)),
-        "replicate": ([0] * before, [size - 1] * after),
-        "circular": (range(size - before, size), range(after)),
-    }
-    if mode not in ends:
+    if mode not in _ENDS:
         raise UnloweredError(f"it pads in the mode {mode}")
-    left, right = ends[mode]
-    one = [at.node("slice", x, dim=dim, start=i, stop=i + 1, step=1) for i in left]
-    two = [at.node("slice", x, dim=dim, start=i, stop=i + 1, step=1) for i in right]
-    return at.node("concat", *one, x, *two, dim=dim) if one or two else x
+    left, right = _ENDS[mode]
+    parts = [left(at, x, dim, before)] if before else []
+    parts += [x, right(at, x, dim, after)] if after else [x]
+    return at.node("concat", *parts, dim=dim) if len(parts) > 1 else x
+
+
+def _last(at: Site, x: str, dim: int, count: int, skipped: int = 0) -> str:
+    """Return the last elements of a dim but for some."""
+    return cut(at, x, dim, difference(at.meta(x).shape[dim], count + skipped), count)
+
+
+def _spread(at: Site, x: str, dim: int, count: int) -> str:
+    """Return one element of a dim so many times."""
+    shape = at.meta(x).shape
+    return at.expanded(x, (*shape[:dim], count, *shape[dim + 1 :]))
+
+
+_End = Callable[[Site, str, int, int], str]
+_ENDS: Mapping[str, tuple[_End, _End]] = {
+    "reflect": (lambda at, x, dim, n: at.node("flip", cut(at, x, dim, 1, n), dim=dim),
+                lambda at, x, dim, n: at.node("flip", _last(at, x, dim, n, 1), dim=dim)),
+    "replicate": (lambda at, x, dim, n: _spread(at, cut(at, x, dim, 0, 1), dim, n),
+                  lambda at, x, dim, n: _spread(at, _last(at, x, dim, 1), dim, n)),
+    "circular": (_last, lambda at, x, dim, n: cut(at, x, dim, 0, n)),
+}  # fmt: skip
+"""What stands before and behind a dim that is padded by its own elements."""
 
 
 def _constant_pad(at: Site) -> str:
