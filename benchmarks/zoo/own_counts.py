@@ -32,8 +32,8 @@ class Counts:
         FLOPs of all products but attention's, forward and backward.
     attention, counted
         Forward FLOPs of attention over the whole square, and as counted (about half of it where it is causal).
-    experts
-        Those of `products` that are experts', and of the way there and back.
+    experts, experts_backward
+        Those of `products` and of `backward` that are experts', and of the way there and back.
     kept
         Bytes that autograd keeps outside attention, without the model's inputs.
     """
@@ -43,6 +43,7 @@ class Counts:
     attention: float
     counted: float
     experts: float
+    experts_backward: float
     kept: float
 
 
@@ -66,6 +67,7 @@ def own_counts(graph: ModelGraph, batch: int, seq: int, *, scopes: frozenset[str
         attention=total(_square, _is_attention),
         counted=total(lambda w: w.op.flops(*w.shapes), _is_attention),
         experts=total(lambda w: w.op.flops(*w.shapes), _is_expert),
+        experts_backward=total(lambda w: w.backward_flops, lambda w: _is_expert(w) and bool(w.gradients)),
         kept=sum(t.nbytes * (t.count if scopes is None else 1) for t in kept if t.name not in within),
     )
 
@@ -74,7 +76,7 @@ def _given(graph: ModelGraph) -> frozenset[str]:
     """Return the names of the inputs and of their pieces."""
     names = {value.name for value in graph.root.inputs}
     for node in graph.root.nodes:
-        if OPS[node.op].view and names.issuperset(node.operands):
+        if (OPS[node.op].view or node.op in {"split", "slice", "select"}) and names.issuperset(node.operands):
             names |= {value.name for value in node.results}
     return frozenset(names)
 

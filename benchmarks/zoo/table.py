@@ -1,26 +1,23 @@
 """The truth of the zoo: `python -m benchmarks.zoo.table [NAME …]` writes docs/reference/zoo.json, then zoo.md from it.
 
 Every model is counted at 2 samples of 128 tokens, or of what it fixes. Torch's numbers are kept in the JSON file, so
-that the page can be written again, and compared in a test, without torch. Where a model has equal layers, torch counts it
-with few of them and with one more of each kind: the difference is one layer, and as many make up the model.
+that the page can be written again, and compared in a test, without torch. Where a model has equal layers, torch counts
+it with few of them and with one more of each kind: the difference is one layer, and as many make up the model.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from planner.importers import load_zoo, zoo_names
-from planner.importers.zoo_table import GROUPS, ZOO
+from planner.importers import zoo_names
 
-from .own_counts import own_counts
 from .page import PAGE, TRUTH, page
 
 BATCH, SEQ = 2, 128
 COUNTED = ("forward", "products", "backward", "kept", "attention")
-"""The whole model's forward FLOPs; of one layer, or of the whole: products but attention's, forward and backward, bytes."""
+"""The whole model's forward FLOPs; of one layer, or of the whole: products but attention's, and bytes."""
 
 
 def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
@@ -37,13 +34,17 @@ def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
     if kind == "gpt2":
         return {"n_layer": 1}, {"n_layer": 2}, values["n_layer"] - 1
     if kind == "t5":
-        return tuple({"num_layers": n, "num_decoder_layers": n} for n in (1, 2)) + (values["num_layers"] - 1,)
+        small, more = ({"num_layers": n, "num_decoder_layers": n} for n in (1, 2))
+        return small, more, values["num_layers"] - 1
     if kind == "whisper":
-        return tuple({"encoder_layers": n, "num_hidden_layers": n, "decoder_layers": n} for n in (1, 2)) + (values["encoder_layers"] - 1,)
+        return tuple({"encoder_layers": n, "num_hidden_layers": n, "decoder_layers": n} for n in (1, 2)) + (
+            values["encoder_layers"] - 1,
+        )
     total = values["num_hidden_layers"]
     if kind == "gpt_oss":
         types = values["layer_types"]
-        return tuple({"num_hidden_layers": n, "layer_types": types[:n]} for n in (2, 4)) + (total // 2 - 1,)
+        small, more = ({"num_hidden_layers": n, "layer_types": types[:n]} for n in (2, 4))
+        return small, more, total // 2 - 1
     if kind == "deepseek_v3":
         return {"num_hidden_layers": 4}, {"num_hidden_layers": 5}, total - 4
     return {"num_hidden_layers": 1}, {"num_hidden_layers": 2}, total - 1
@@ -78,7 +79,7 @@ def main(names: list[str]) -> None:
         try:
             truth[name] = torch_row(name)
             print(name, truth[name], flush=True)
-        except Exception as problem:  # noqa: BLE001
+        except Exception as problem:
             print(name, type(problem).__name__, str(problem)[:300], flush=True)
             continue
         TRUTH.write_text(json.dumps(truth, indent=1, sort_keys=True) + "\n", "utf-8")

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from operator import getitem
 from types import MethodType
 from typing import Any
@@ -126,9 +128,11 @@ fused_norm.register_autograd(_back_norm, setup_context=_keep_norm)
 
 
 def with_fused_norms(model: nn.Module) -> nn.Module:
-    """Let every RMSNorm of a model be one operator."""
+    """Let every RMSNorm of a model be one operator, and GELU by its series of tanh the one that torch has."""
     for part in model.modules():
         kind = type(part).__name__
+        if kind == "NewGELUActivation":
+            part.forward = partial(nn.functional.gelu, approximate="tanh")  # type: ignore[method-assign]
         if (kind.endswith("RMSNorm") or kind == "T5LayerNorm") and getattr(part, "weight", None) is not None:
             part.forward = MethodType(lambda self, x: fused_norm(x, self.weight)[0], part)  # type: ignore[method-assign]
     return model
@@ -157,7 +161,9 @@ def model_and_inputs(
     to_meta(model)
     sizes = {"B": batch, "S": seq}
     inputs = {
-        key: torch.zeros([sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta")
+        key: torch.zeros(
+            [sizes.get(n, n) for n in shape], dtype=dtype if kind.is_floating_point else kind, device="meta"
+        )
         for key, (shape, kind) in head.inputs(model.config, type(model)).items()
     }  # fmt: skip
     return WithLoss(model, head.run), inputs
@@ -213,6 +219,11 @@ def _to_cpu(exported: torch.fx.GraphModule) -> None:
             continue
         node.kwargs = {k: torch.device("cpu") if isinstance(v, torch.device) else v for k, v in node.kwargs.items()}
         node.args = tuple(torch.device("cpu") if isinstance(v, torch.device) else v for v in node.args)
+        if node.target is torch.ops.aten.histc.default:
+            # The CPU has no histogram of whole numbers.
+            with exported.graph.inserting_before(node):
+                wide = exported.graph.call_function(torch.ops.aten.to.dtype, (node.args[0], torch.float32))
+            node.args = (wide, *node.args[1:])
         if node.target is torch.ops.aten.scaled_dot_product_attention.default:
             with exported.graph.inserting_before(node):
                 call = exported.graph.call_function(torch.ops.zoo.attention.default, node.args[:3])
@@ -244,7 +255,11 @@ def _counts(graph: torch.fx.GraphModule) -> Joint:
         packet = getattr(node.target, "overloadpacket", None)
         if packet in flop_registry:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-            flops[back] += flop_registry[packet](*args, **kwargs, out_val=node.meta["val"])
+            if packet is torch.ops.aten.convolution_backward and args[9] > 1:
+                # Torch takes the gradient of a weight as if there were one group; each gradient is as much as forward.
+                flops[back] += sum(args[10][:2]) * 2.0 * args[0].numel() * prod(args[2].shape[1:])
+            else:
+                flops[back] += flop_registry[packet](*args, **kwargs, out_val=node.meta["val"])
         if not back and any(_is_backward(user) for user in node.users):
             value = node.meta.get("val")
             if isinstance(value, Tensor) and _storage(node) not in outside:

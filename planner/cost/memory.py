@@ -161,7 +161,7 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
     stored = _stored(training)
     seen: set[tuple[int, str, Layout]] = set()
     loss = _loss_nodes(training, works)
-    again = _handed_on(training, works)
+    again, bases = _handed_on(training, works), _bases(works)
     for work in works:
         here = stored[work.scope]
         for tensor in work.saved:
@@ -169,9 +169,10 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
             # All layers of a run read the same captured tensor.
             scope, name, count = (0, here.outer[name], 1) if name in here.outer else (work.scope, name, work.count)
             count -= again.get((scope, name, tensor.layout), 0)
-            if (scope, name, tensor.layout) in seen or not count:
+            kept, nbytes = bases.get((scope, name, tensor.layout), ((scope, name, tensor.layout), tensor.nbytes))
+            if kept in seen or not count:
                 continue
-            seen.add((scope, name, tensor.layout))
+            seen.add(kept)
             storage = stored[scope].storage.get(name)
             if storage is not None and (storage == tensor.layout or name in stored[scope].regather):
                 continue
@@ -183,7 +184,7 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
                 scope=work.title if scope else "",
                 name=name,
                 note=f"{tensor}, read by {work.node.name}",
-                nbytes=float(tensor.nbytes),
+                nbytes=float(nbytes),
                 count=count,
             )
         if work.extra_saved_bytes:
@@ -195,6 +196,37 @@ def _saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Hel
                 nbytes=work.extra_saved_bytes,
                 count=work.count,
             )
+
+
+def _bases(works: tuple[NodeWork, ...]) -> dict[_Key, tuple[_Key, int]]:
+    """Return for every view of a tensor, and every piece, the tensor itself and its bytes: they are one in memory.
+
+    Who keeps a piece keeps the whole. A reshape of dims that do not lie in a row makes a copy.
+    """
+    bases: dict[_Key, tuple[_Key, int]] = {}
+    made: set[tuple[int, str]] = set()
+    strided: set[tuple[int, str]] = set()
+    for work in works:
+        names = {(work.scope, result.name) for result in work.results}
+        if work.op.view or work.node.op in _PIECES:
+            of = work.operands[0]
+            stretched = (work.scope, of.name) in strided
+            copied = work.node.op == "expand" or (work.node.op == "reshape" and stretched)
+            if not copied and (stretched or work.node.op in _STRIDED):
+                strided |= names
+            if not copied and (work.scope, of.name) in made:
+                key = (work.scope, of.name, of.layout)
+                for result in work.results:
+                    bases[work.scope, result.name, result.layout] = bases.get(key, (key, of.nbytes))
+        made |= names
+    return bases
+
+
+_Key = tuple[int, str, Layout]
+"""Scope, name and layout of a kept tensor."""
+_PIECES = frozenset({"select", "slice", "split"})
+_STRIDED = _PIECES | {"permute", "split_heads"}
+"""Views whose elements do not lie in a row."""
 
 
 def _handed_on(training: TrainingGraph, works: tuple[NodeWork, ...]) -> dict[tuple[int, str, Layout], int]:

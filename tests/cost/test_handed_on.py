@@ -37,8 +37,9 @@ def graph(*, folded: bool) -> ModelGraph:
     (x,) = root.node("last", "linear", x, root.parameter("last.weight", (WIDTH, WIDTH)))
     (loss,) = root.node("loss", "mse_loss", x, target, module="")
     paths = ["", "first", "layers", *([f"layers.{i}" for i in range(LAYERS)] if not folded else ["layers.*"]), "last"]
+    source = ModelSource(name="handed", kind="test", digest=digest("{}"), content="{}")
     return ModelGraph(
-        name="handed", source=ModelSource(name="handed", kind="test", digest=digest("{}"), content="{}"), root=root.block(loss),
+        name="handed", source=source, root=root.block(loss),
         modules=tuple(Module(path=path, class_name="Linear") for path in paths),
     )  # fmt: skip
 
