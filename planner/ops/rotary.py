@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..core.rule import ShardingRule
 from ..core.symbol import Size, symbol
 from ..core.tensor import TensorMeta
-from ..errors import RuleError
 from .definition import Attributes, Local, OpDef, per_element, shapes_of
 from .lines import integer, misfit
 from .pointwise import literal
@@ -58,10 +57,7 @@ def _rotary_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> t
     x, cos = operands[:2]
     wide, width, pairs = x.shape[-1], cos.shape[-1], attributes.get("pairs", "halves")
     if pairs not in PAIRS or not isinstance(width, int) or not isinstance(wide, int) or width % 2 or width > wide:
-        raise RuleError(
-            "rule.rotary", f"A table of {width} columns can't rotate {pairs!r} of {wide} elements.",
-            f"Give it an even number of columns, at most {wide}, and one of {', '.join(PAIRS)}.",
-        )  # fmt: skip
+        raise misfit(f"a table of {width} columns can't rotate {pairs!r} of {wide} elements")
     return (x,)
 
 

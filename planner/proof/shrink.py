@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -18,11 +19,13 @@ from ..hardware import cluster_name
 from ..plan import Plan
 from .reference import unsharded
 
+_INDEX = re.compile(r"(?<=[./])(?:\d+(?:-\d+(?:\+\d+)?)?|\*)(?=[./:~]|$)")
+"""An index of a list in a name, or what stands for several."""
 LARGEST_WORLD = 8
 LARGEST_BYTES = 8 << 30
 """Memory that all ranks and the unsharded run may need together."""
 TRACED = 4
-"""How many sizes of a model that has to be traced are tried; each takes seconds."""
+"""How many sizes of a model that has to be traced are tried once some fit; each takes seconds."""
 
 
 def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
@@ -38,9 +41,13 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
         small sizes are legal; `proof.too-large` when the sizes that are left need more memory than `LARGEST_BYTES`.
     """
     large = train(plan)
+    traced = shrink_way(plan.graph.source) == "traced"
     problem: PlannerError | None = None
     found: list[tuple[int, Plan]] = []
-    for small in _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world)):
+    candidates = _small_plans(plan, large, _small_mesh(plan.decisions.mesh, largest_world))
+    for tried, small in enumerate(candidates):
+        if traced and found and tried >= TRACED:
+            break
         if isinstance(small, PlannerError):
             problem = small
             continue
@@ -139,6 +146,9 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
     if changed:
         notes.append(f"Mesh axes were made smaller: {', '.join(changed)}.")
     large, shrunk = train(plan), train(small)
+    if missing := _missing(large, shrunk):
+        listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        notes.append(f"{len(missing)} operators of the plan are not in the small model: {listed}.")
     unlike = _cut_unlike(large, shrunk)
     if unlike:
         listed = ", ".join(unlike[:5]) + (" …" if len(unlike) > 5 else "")
@@ -148,6 +158,17 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
         listed = ", ".join(differing[:5]) + (" …" if len(differing) > 5 else "")
         notes.append(f"{len(differing)} values are moved by other collectives at these sizes: {listed}.")
     return tuple(notes)
+
+
+def _missing(large: TrainingGraph, small: TrainingGraph) -> list[str]:
+    """Return the operators that only the large model has, whichever layer they are in."""
+
+    def names(training: TrainingGraph) -> list[str]:
+        nodes = (assigned.node for assembly in training.assignment.assemblies for assigned in assembly.nodes)
+        return list(dict.fromkeys(_INDEX.sub("*", node.origin or node.name) for node in nodes))
+
+    there = set(names(small))
+    return [name for name in names(large) if name not in there]
 
 
 def _uneven(training: TrainingGraph) -> Iterator[tuple[int, str, str]]:

@@ -12,6 +12,7 @@ from planner.compose import bundle, train
 from planner.core.chunk import lengths
 from planner.core.collective import Step
 from planner.core.graph import Block, ModelGraph, Node, Parameter
+from planner.core.layers import Layers
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.core.rule import ShardingRule
@@ -123,8 +124,14 @@ def _parameters(graph: ModelGraph, random: Random) -> Iterator[tuple[Parameter, 
 
 
 def target(name: str, layers: str) -> str:
-    """Return the target that names one operator or parameter on some layers."""
-    return name.replace("/", ".").replace("*", layers)
+    """Return the target that names one operator or parameter on some layers, told by the iterations of its repeat."""
+    tokens = []
+    for token in name.replace("/", ".").split("."):
+        some, wanted = Layers.parse(token) if "-" in token else None, Layers.parse(layers)
+        if some is not None and wanted is not None:
+            token = str(some.part(wanted.first, wanted.last + 1))
+        tokens.append(layers if token == "*" else token)
+    return ".".join(tokens)
 
 
 def _decide(random: Random, plan: Plan, node: Node, layers: str) -> Plan:

@@ -87,3 +87,11 @@ def test_a_direct_family_is_built_at_other_sizes() -> None:
     small = shrink(tiny_plan("dp:2", ("zero3", "dp"), graph=graph), 2)
     assert small.graph.root.repeats[0].count == 2
     assert small.graph.source.kind == "hf_config"
+
+
+def test_operators_that_the_small_model_lacks_are_told() -> None:
+    plan = tiny_plan("dp:2", ("zero3", "dp"), graph=tiny_graph("qwen3", num_hidden_layers=3))
+    other = tiny_plan("dp:2", ("zero3", "dp"), graph=tiny_graph("qwen2"))
+    (note,) = (note for note in uncovered(plan, other) if "small model" in note)
+    assert note.startswith("2 operators of the plan are not in the small model: model.layers.*.self_attn.q_norm")
+    assert not [note for note in uncovered(plan, shrink(plan, 2)) if "small model" in note]

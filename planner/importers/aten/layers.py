@@ -121,7 +121,11 @@ def _fold_run(path: str, run: Run, folded: Folded) -> Folded:
         name=name, count=run.count, block=repeated, operands=tuple(operands), results=results
     )  # fmt: skip
     after = dict(zip(last, (value.name for value in results), strict=True))
-    gone = {f"{path}.{first + i}" for i in range(run.count * run.period)}
+    indices = range(first, first + run.count * run.period)
+
+    def gone(name: str) -> bool:
+        return (index := index_in(path, name)) is not None and index in indices
+
     return Folded(
         block=_replaced(block, start, stop, repeat, after, gone),
         modules=tuple(_modules(folded.modules, homes, gone, renamed)),
@@ -198,11 +202,13 @@ def _unlike(wanted: str, inputs: Iterable[Value]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _replaced(block: Block, start: int, stop: int, repeat: Repeat, after: Mapping[str, str], gone: set[str]) -> Block:
+def _replaced(
+    block: Block, start: int, stop: int, repeat: Repeat, after: Mapping[str, str], gone: Callable[[str], bool]
+) -> Block:
     """Return the block with a repeat in place of its layers, whose parameters go with them."""
 
     def parameter_stays(parameter: Parameter) -> bool:
-        return not _under(parameter.name, gone)
+        return not gone(parameter.name)
 
     rest = (
         replace(item, operands=tuple(after.get(name, name) for name in item.operands)) for item in block.body[stop:]
@@ -216,10 +222,10 @@ def _replaced(block: Block, start: int, stop: int, repeat: Repeat, after: Mappin
 
 
 def _modules(
-    modules: Iterable[Module], homes: Mapping[str, str], gone: set[str], renamed: Callable[[str], str]
+    modules: Iterable[Module], homes: Mapping[str, str], gone: Callable[[str], bool], renamed: Callable[[str], str]
 ) -> Iterable[Module]:
     for module in modules:
         if _under(module.path, homes):
             yield replace(module, path=renamed(module.path))
-        elif not _under(module.path, gone):
+        elif not gone(module.path):
             yield module

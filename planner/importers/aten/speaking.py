@@ -26,7 +26,7 @@ _PRODUCTS = ("linear", "matmul", "einsum")
 def speaking(flat: Flat) -> Flat:
     """Return the block with its operators in an order and under names that tell what they are for."""
     nodes = _ordered(_read(flat.block))
-    view = _View(nodes)
+    view = _View(nodes, frozenset(parameter.name for parameter in flat.block.parameters))
     biases = dict(view.biases())
     wanted = {node.name: _wanted(node, view, biases) for node in nodes}
     counts = Counter(wanted.values())
@@ -165,11 +165,12 @@ class _View:
     """Who makes and who reads what."""
 
     nodes: list[Node]
+    parameters: frozenset[str]
     makers: Mapping[str, Node]
     readers: Mapping[str, tuple[Node, ...]]
 
-    def __init__(self, nodes: list[Node]) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: list[Node], parameters: frozenset[str]) -> None:
+        self.nodes, self.parameters = nodes, parameters
         self.makers = {value.name: node for node in nodes for value in node.results}
         readers: dict[str, tuple[Node, ...]] = {}
         for node in nodes:
@@ -183,11 +184,11 @@ class _View:
         for node in self.nodes:
             owned.setdefault(node.module, []).append(node)
         for module, own in owned.items():
+            if len(own) != 2 or not module or own[0].op not in _PRODUCTS or own[1].op != "add":
+                continue
             inner = any(path.startswith(f"{module}.") for path in owned)
-            if len(own) == 2 and module and not inner and own[0].op in _PRODUCTS and own[1].op == "add":
-                product, bias = own[0].results[0].name, f"{module}.bias"
-                if set(own[1].operands) == {product, bias}:
-                    yield own[1].name, own[0].name
+            if not inner and set(own[1].operands) == {own[0].results[0].name, f"{module}.bias"}:
+                yield own[1].name, own[0].name
 
     def only(self, node: Node) -> Node | None:
         """Return the one reader of an operator's only result."""
@@ -244,7 +245,9 @@ def _role(node: Node, view: _View) -> str:
 
 def _added(node: Node, view: _View) -> str:
     """Return the module in this one whose result is added to what goes around it; empty for any other addition."""
-    children = []
+    children: list[str] = []
+    if not view.parameters.isdisjoint(node.operands):
+        return ""
     for name in node.operands:
         maker = view.makers.get(name)
         inside = maker is not None and maker.module.startswith(f"{node.module}.")

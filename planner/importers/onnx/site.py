@@ -63,6 +63,7 @@ class Translation:
     weights: list[Weight] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def rename(self, ref: Ref, text: str, first: int) -> Ref:
         """Call the call that made a value after an output of the file, if it is one of those from `first` on."""
@@ -85,10 +86,10 @@ class Translation:
     def fresh(self, text: str) -> str:
         """Return a name of a value that is not taken."""
         name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")[:200] or "value"
-        found, number = name, 1
+        found, number = name, self.numbers.get(name, 2)
         while found in self.metas:
-            number += 1
-            found = f"{name}_{number}"
+            found, number = f"{name}_{number}", number + 1
+        self.numbers[name] = number
         return found
 
 
@@ -237,10 +238,10 @@ class Site:
         path = tensor.name
         if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", path, re.ASCII) or path in self.all.paths:
             start = f"{module}.{role}" if module else role
-            path, number = start, 1
+            path, number = start, self.all.numbers.get(f"{start}.", 2)
             while path in self.all.paths:
-                number += 1
-                path = f"{start}_{number}"
+                path, number = f"{start}_{number}", number + 1
+            self.all.numbers[f"{start}."] = number
         self.all.paths.add(path)
         ref = Ref(self.all.fresh(f"p_{path}"))
         meta = TensorMeta(dims, self.all.dtype(tensor.dtype))

@@ -45,6 +45,24 @@ class SmallValues(TorchFunctionMode):
         return func(*args, **given)
 
 
+class HeldIndices(TorchFunctionMode):
+    """Lists that tensors are indexed with keep their values, wherever the tensors lie."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """Run a function of torch, with lists in an index made to tensors on the CPU."""
+        if func is torch.Tensor.__getitem__:
+            x, index = args
+            parts = index if isinstance(index, tuple) else (index,)
+            lists = [isinstance(part, list) and all(isinstance(v, int) for v in part) for part in parts]
+            if any(lists):
+                pairs = zip(parts, lists, strict=True)
+                args = (x, tuple(torch.tensor(part, device="cpu") if is_list else part for part, is_list in pairs))
+        return func(*args, **(kwargs or {}))
+
+
 def to_meta(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Move every tensor of a module to the meta device, and return those that held values and are no parameters.
 

@@ -21,6 +21,7 @@ from ...errors import ModelError
 from ..aten.program import Program
 from .buffers import SmallValues, to_meta
 from .causes import building_failed, told
+from .depth import restored, shortened
 from .heads import HEADS, Head, Spec
 from .trace import WithLoss, trace
 
@@ -35,7 +36,7 @@ Stage = Callable[[float, str], None]
 
 
 def trace_config(
-    content: str, name: str, *, dtype: torch.dtype = torch.bfloat16, stage: Stage | None = None
+    content: str, name: str, *, dtype: torch.dtype = torch.bfloat16, stage: Stage | None = None, quick: bool = True
 ) -> Program:
     """Return the program of the model that a config describes.
 
@@ -49,6 +50,8 @@ def trace_config(
         What the model computes in; it stands for the plan's element type.
     stage
         Called with the share that is done and what comes next.
+    quick
+        Whether equal layers of deep decoders may be copied rather than traced one by one.
 
     Raises
     ------
@@ -59,23 +62,29 @@ def trace_config(
     values = parse(content, name, BOUNDS)
     assert isinstance(values, dict)
     try:
-        return _traced(values, name, dtype, tell)
+        return _traced(values, name, dtype, tell, quick=quick)
     except ModelError as problem:
         # Code that makes tensors of its own, in float32 whatever the model computes in.
         if dtype == torch.float32 or re.search(r"scalar type|[Dd]types? |same dtype", str(problem)) is None:
             raise
-        program = _traced(values, name, torch.float32, tell)
+        program = _traced(values, name, torch.float32, tell, quick=quick)
         note = f"The model is traced in float32: {told(problem.__cause__ or problem)}."
         return replace(program, fixed=(note, *program.fixed))
 
 
-def _traced(values: Mapping[str, Any], name: str, dtype: torch.dtype, tell: Stage) -> Program:
+def _traced(values: Mapping[str, Any], name: str, dtype: torch.dtype, tell: Stage, *, quick: bool = True) -> Program:
     tell(0.1, "building the model")
     model, head, notes = build_model(values, name, dtype)
+    cut = shortened(model) if quick else None
     held = to_meta(model)
     inputs, dims = examples(head.inputs(model.config, type(model)), model.config, dtype)
     tell(0.2, "tracing it")
     program = trace(WithLoss(model, head.run), inputs, dims, name, values=held, compute=dtype)
+    if cut is not None:
+        whole = restored(program, *cut)
+        if whole is None:
+            return _traced(values, name, dtype, tell, quick=False)
+        program = whole
     feeds = (Feed(name="labels", kind="next", next_of="tokens", ignored=-100),) if head.shifted else ()
     return replace(program, fixed=(*notes, *program.fixed), feeds=feeds)
 

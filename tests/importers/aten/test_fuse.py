@@ -287,7 +287,9 @@ OTHERS: dict[str, tuple[Case, str]] = {
     "rows-of-heads": (case(_by_rows, *SQUARES), "full_attention"),
     "rows": (case(_flat, (8, 8), (8,)), "topk"),
     "parts": (case(lambda x, w: (lambda q, k: q * k.tanh())(*(x @ w.T).chunk(2, dim=-1)), (8, 8)), "einsum"),
-    "parts-biased": (case(lambda x, w, b: torch.cat(F.linear(x, w, b).split(4, -1)[::-1], 1), (8, 8), (8,)), "einsum"),
+    "parts-biased": (
+        case(lambda x, w, b: (lambda q, k: q / (k * k + 1))(*F.linear(x, w, b).split(4, -1)), (8, 8), (8,)), "einsum",
+    ),
     "positions": (
         case(lambda x, t: x + F.embedding(torch.arange(x.shape[1])[None], t), (20, 8)), "index_select",
     ),

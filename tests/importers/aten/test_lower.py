@@ -273,6 +273,7 @@ INDICES: dict[str, Case] = {
         lambda x, w: (F.embedding_bag(index_of(x), w, mode="sum"), F.embedding_bag(index_of(x), w)), (5, 3)
     ),
     "gather": case(lambda x: (x.gather(-1, x.detach().argsort(-1)), x.gather(2, index_of(x).unsqueeze(-1)))),
+    "index-lists": case(lambda x: (x[..., [-2]], x[:, [0]], x[..., [-1, 0, 3]], x[..., [[1, -8], [7, 2]]])),
     "take_along_dim": case(lambda x: torch.take_along_dim(x, index_of(x).unsqueeze(-1), -1)),
     "index_select": case(lambda x: x.index_select(-1, torch.arange(3) * 3 % 5)),
     "index": case(lambda x, w: (w[index_of(x)], w[:, index_of(x)[0]], x[:, :, torch.arange(1, 7, 4)]), (5, 8)),

@@ -45,6 +45,7 @@ def cases(mark: str) -> Iterator[tuple[str, bytes, str]]:
     payload = pickle.dumps(Payload(mark))
     yield from _pickles(payload)
     yield from _archives(payload)
+    yield "long.pt2", with_graph(decoder_archive(), _lengthen), "a graph"
     yield from _json()
     yield from _graphs()
     yield from _onnx()
@@ -111,6 +112,24 @@ def _archives(payload: bytes) -> Iterator[tuple[str, bytes, str]]:
     many["graph_module"]["graph"]["nodes"] = []
     text = json.dumps(many).replace('"nodes": []', '"nodes": [' + "{}," * 9_999_999 + "{}]")
     yield "nodes.pt2", zipped(parts | {model: text.encode()}), "model.too-large"
+
+
+def _lengthen(graph: Any) -> None:
+    """Put some thousand calls behind the output, all of one operator in one module."""
+    inner = graph["graph_module"]["graph"]
+    last = inner["outputs"][0]["as_tensor"]["name"]
+    meta = inner["tensor_values"][last]
+    for number in range(6000):
+        name = f"more_{number}"
+        argument = {"name": "self", "arg": {"as_tensor": {"name": last}}, "kind": 1}
+        inner["nodes"].append({
+            "target": "torch.ops.aten.relu.default", "inputs": [argument], "outputs": [{"as_tensor": {"name": name}}],
+            "metadata": {}, "name": name,
+        })  # fmt: skip
+        inner["tensor_values"][name] = meta
+        last = name
+    inner["outputs"][0]["as_tensor"]["name"] = last
+    graph["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = last
 
 
 def _json() -> Iterator[tuple[str, bytes, str]]:

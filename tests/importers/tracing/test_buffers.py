@@ -17,8 +17,9 @@ from transformers.models.auto import modeling_auto  # noqa: E402
 from benchmarks.sweep_transformers import default_config  # noqa: E402
 from planner.core.json_text import canonical  # noqa: E402
 from planner.errors import ModelError  # noqa: E402
-from planner.importers.tracing.buffers import SmallValues, to_meta  # noqa: E402
+from planner.importers.tracing.buffers import HeldIndices, SmallValues, to_meta  # noqa: E402
 from planner.importers.tracing.hf import build_model  # noqa: E402
+from planner.importers.tracing.trace import WithLoss, trace  # noqa: E402
 
 TYPES = sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 QUICK = ("bert", "gemma3_text", "gpt_neox", "gptj", "llama", "opt")
@@ -94,3 +95,32 @@ def test_shared_tensors_stay_shared() -> None:
     assert module.b.weight is module.a.weight
     assert {path: value.tolist() for path, value in values.items()} == {"held": [0, 1, 2], "plain": [1.0, 1.0]}
     assert module.plain.device.type == "meta"
+
+
+def test_lists_of_indices_keep_their_values() -> None:
+    """On the meta device, a list in an index would become a tensor without them."""
+    x = torch.zeros(3, 8, device="meta")
+    with HeldIndices():
+        assert x[..., [-2, 0, 1]].shape == (3, 3)
+        assert x[[True, False, True]].shape == (2, 8)
+    table = torch.arange(24).view(3, 8)
+    with HeldIndices():
+        assert torch.equal(table[[2, 0], 1:3], table[torch.tensor([2, 0]), 1:3])
+
+
+def test_traces_of_indexing_with_lists_know_the_places() -> None:
+    class Picks(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(8, device="meta"))
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return (tokens[..., None] * self.weight)[..., [-2]]
+
+    def run(model: torch.nn.Module, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        made = model(tokens)
+        return made.sum(), made
+
+    tokens = torch.zeros(4, 6, dtype=torch.long, device="meta")
+    program = trace(WithLoss(Picks(), run), {"tokens": tokens}, {"tokens": ("B", "S")}, "picks")
+    assert [buffer.values for buffer in program.buffers] == [(-2,)]

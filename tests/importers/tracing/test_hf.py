@@ -43,7 +43,9 @@ def trace_type(kind: str, **values: Any) -> Program:
     return trace_config(canonical_config({"model_type": kind, **values}, kind), kind)
 
 
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in {"bert", "vit"} else pytest.param(kind, marks=pytest.mark.slow) for kind in ROWS]
+)
 def test_models_of_each_kind_have_their_inputs_and_a_loss(kind: str) -> None:
     values, inputs, class_name = ROWS[kind]
     program = trace_type(kind, **values)

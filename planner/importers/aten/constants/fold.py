@@ -55,7 +55,7 @@ def _recognised(name: str, samples: Samples, angles: Sequence[Angles]) -> Form |
     seen = samples.of(name)
     if not seen:
         return None
-    meta = samples.meta(name)
+    meta = samples.metas[name]
     form = form_of(meta, seen, samples.bounds(name))
     if form is None:
         return table_of(seen, angles)
@@ -81,7 +81,8 @@ class _Writer:
         """Return what stands in the place of a call."""
         self.made = []
         if call.name not in self.samples.calls:
-            return [self._with_numbers(call)]
+            call = self._from_the_front(call) if name_of(call) == "index" else call
+            return [*self.made, self._with_numbers(call)]
         asked = [call.result(i) for i in range(len(call.results)) if call.result(i) in needed]
         for name in asked:
             if name in self.found:
@@ -90,8 +91,37 @@ class _Writer:
             self.made.append(self._with_numbers(call))
         return self.made
 
+    def _from_the_front(self, call: Call) -> Call:
+        """Return a call that indexes, with places that are counted from the back of a dim counted from its front."""
+        x, indices, *rest = call.arguments
+        if not isinstance(x, Ref) or not isinstance(indices, tuple):
+            return call
+        shape, places = self.samples.metas[x.name].shape, list(indices)
+        for dim, index in enumerate(indices):
+            if isinstance(index, Ref) and isinstance(size := shape[dim], int) and self._is_negative(index.name):
+                meta = self.samples.metas[index.name]
+                name = f"{call.name}_place_{dim}"
+                self.made.append(replace(
+                    call, name=name, target="aten.remainder.Scalar", arguments=(Ref(self.renamed(index.name)), size),
+                    keywords=(), results=(meta,),
+                ))  # fmt: skip
+                places[dim] = Ref(name)
+        return replace(call, arguments=(x, tuple(places), *rest))
+
+    def _is_negative(self, name: str) -> bool:
+        """Say whether a constant of integers has negative ones."""
+        buffer, form = self.samples.buffers.get(name), self.found.get(name)
+        if buffer is not None:
+            return bool(buffer.values) and min(buffer.values or (0,)) < 0
+        match form:
+            case Uniform(value):
+                return value < 0
+            case Values(_, values):
+                return min(values) < 0
+        return False
+
     def _form(self, call: Call, name: str, form: Form | Table) -> None:
-        meta = self.samples.meta(name)
+        meta = self.samples.metas[name]
         own = name.replace(":", "_")
         if own != name:
             self.aliases[name] = own

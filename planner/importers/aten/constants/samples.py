@@ -46,20 +46,19 @@ class Samples:
     program: Program
     calls: dict[str, Call] = field(init=False)
     buffers: dict[str, Buffer] = field(init=False)
+    metas: dict[str, TensorMeta] = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _evaluators: dict[tuple[tuple[tuple[str, int], ...], tuple[int, ...] | None], Evaluator] = field(init=False)
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.program.buffers}
         self.calls = constant_calls(self.program)
-        metas = [i.meta for i in self.program.inputs] + [m for c in self.program.calls for m in c.results]
-        self.names = tuple(sorted({n for m in metas for n in _symbols(m)} - {"B", "S"}))
+        self.metas = {value.name: value.meta for value in self.program.inputs}
+        self.metas |= {value.name: value.meta for value in self.program.weights}
+        self.metas |= {value.name: value.meta for value in self.program.buffers}
+        self.metas |= {call.result(i): meta for call in self.program.calls for i, meta in enumerate(call.results)}
+        self.names = tuple(sorted({n for m in self.metas.values() for n in _symbols(m)} - {"B", "S"}))
         self._evaluators = {}
-
-    def meta(self, name: str) -> TensorMeta:
-        """Return the meta of a value."""
-        base, _, index = name.partition(":")
-        return self.calls[base].results[int(index or 0)] if base in self.calls else self.buffers[name].meta
 
     def of(self, name: str) -> tuple[Sample, ...]:
         """Return a value in several sizes; none if it can't be computed in one of them."""
@@ -102,7 +101,7 @@ class Samples:
             self._evaluators[key] = Evaluator(self.calls, self.buffers, frozenset(symbols.items()), chosen)
         array = self._evaluators[key].value(name)
         whole = np.arange(symbols.get("S", 0))
-        return Sample(symbols, np.array(rows) if rows is not None and is_square(self.meta(name)) else whole, array)
+        return Sample(symbols, np.array(rows) if rows is not None and is_square(self.metas[name]) else whole, array)
 
 
 def constant_calls(program: Program) -> dict[str, Call]:

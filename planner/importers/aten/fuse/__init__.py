@@ -49,8 +49,8 @@ from .views import CAST, VIEW
 __all__ = ["PATTERNS", "as_pairs", "fuse"]
 
 PATTERNS: tuple[Pattern | Callable[[Program], Program], ...] = (
-    ASSEMBLED, unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, PAIRED, ROTARY, LIFT, LIFT, SPLIT_HEADS, ATTENTION, MERGE_HEADS,
-    grouped, ACTIVATION, GATE, EXPERTS, CAST, VIEW, CROSS_ENTROPY, POSITIONS, BROADCAST,
+    ASSEMBLED, unflattened, VIEW, TRANSPOSED, PARTED, RMS_NORM, CAST, PAIRED, ROTARY, LIFT, LIFT, SPLIT_HEADS,
+    ATTENTION, MERGE_HEADS, grouped, ACTIVATION, GATE, EXPERTS, CAST, VIEW, CROSS_ENTROPY, POSITIONS, BROADCAST,
 )  # fmt: skip
 """In the order in which they are tried; later ones build on what earlier ones made."""
 

@@ -56,12 +56,13 @@ def _dim(call: Call) -> int | None:
 
 def _written(call: Call, dim: int | None) -> tuple[int, int, Argument] | None:
     """Return where a call writes, and what; None if it is elsewhere or with a step."""
-    _, value, *rest = call.arguments
-    start, end, step = (*rest[1:], *(None, None, 1)[max(0, len(rest) - 1) :])
+    left_out: tuple[Argument, ...] = (None, None, 0, None, None, 1)
+    _, value, _, start, end, step = (*call.arguments, *left_out[len(call.arguments) :])
     size = call.results[0].shape[dim] if dim is not None else None
     if _dim(call) != dim or step != 1 or not isinstance(size, int):
         return None
-    first, last = start or 0, size if end is None else end
+    first = 0 if start is None else start
+    last = size if end is None else end
     if not isinstance(first, int) or not isinstance(last, int):
         return None
     picked = range(size)[first:last]

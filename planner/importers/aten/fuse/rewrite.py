@@ -71,13 +71,21 @@ def apply(pattern: Pattern, program: Program) -> Program:
             taken.update(replacement.inner)
     if not made:
         return program
-    listed = [c for call in program.calls for c in (made[call.name].calls if call.name in made else (call,))]
+    listed = _once([c for call in program.calls for c in (made[call.name].calls if call.name in made else (call,))])
     renamed = {old: new for r in made.values() for old, new in r.renamed.items()}
     shapes = {name: shape for r in made.values() for name, shape in r.shapes.items()}
     weights = tuple(
         replace(w, meta=TensorMeta(shapes[w.name], w.meta.dtype)) if w.name in shapes else w for w in program.weights
     )
     return without_dead(rename(replace(program, calls=tuple(listed), weights=weights), renamed))
+
+
+def _once(calls: list[Call]) -> list[Call]:
+    """Return calls without those that several replacements made alike."""
+    seen: dict[str, Call] = {}
+    for call in calls:
+        assert seen.setdefault(call.name, call) == call, f"two calls are named {call.name}"
+    return list(seen.values())
 
 
 def rename(program: Program, names: Mapping[str, str]) -> Program:

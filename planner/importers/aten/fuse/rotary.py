@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from ....core.symbol import Size
 from ....core.tensor import TensorMeta
 from ..program import Argument, Call, Ref
-from .calls import Calls, base
+from .calls import Calls, base, index_of
 from .match import Found, Tree, add, call, either, first, last_dim, listed, mul, part, value
 from .parts import along_last, half, neighbour
 from .rewrite import Pattern, Replacement, beside, fused
@@ -136,33 +136,39 @@ def _seq_dim(calls: Calls, table: Argument) -> int | None:
 def _table(
     calls: Calls, root: Call, role: str, whole: Argument, short: Argument, width: Size, pairs: str
 ) -> tuple[Argument, list[Call]] | None:
-    """Return a table [S, r] and the calls that make it of what the code multiplies with."""
+    """Return a table [S, r] and the calls that make it of what the code multiplies with.
+
+    The calls are named after what they are made of, and stand in its module: all layers make the same ones.
+    """
     if whole is not None:
         return _flat_table(calls, root, role, calls.plain(whole), width)
     assert isinstance(width, int)
     bare = calls.plain(short)
     cut = along_last(calls, bare)
-    if cut is not None and cut[1] == (0, width // 2, 1):
-        source = calls.plain(cut[0])
-        made = calls.maker(source)
+    source = calls.plain(cut[0]) if cut is not None and cut[1] == (0, width // 2, 1) else None
+    made = calls.maker(source)
+    before: list[Call] = []
+    role = f"{role}{index_of(source or bare)}"
+    if source is not None and made is not None and made.target == "fused.rotary_table" and not made.keyword("form"):
         # The halves of this one are equal.
-        if (
-            made is not None
-            and made.target == "fused.rotary_table"
-            and not made.keyword("form")
-            and pairs != "neighbours"
-        ):
+        if pairs != "neighbours":
             return _flat_table(calls, root, role, source, width)
-    found = _flat_table(calls, root, role, bare, width // 2)
-    if found is None:
-        return None
-    half_table, before = found
-    rows = calls.shape(bare) if not before else before[-1].results[0].shape
-    meta = TensorMeta((rows[0], width), calls.meta(bare).dtype)
-    if pairs == "neighbours":
-        doubled = beside(root, f"{role}_twice", "aten.repeat_interleave.self_int", (half_table, 2, 1), meta)
+        half_meta = TensorMeta((calls.shape(source)[0], width // 2), calls.meta(source).dtype)
+        before = [beside(made, f"{role}_half{width}", "aten.slice.Tensor", (source, 1, 0, width // 2), half_meta)]
+        table: Argument = Ref(before[0].name)
     else:
-        doubled = beside(root, f"{role}_twice", "aten.cat.default", ((half_table, half_table), -1), meta)
+        found = _flat_table(calls, root, role, bare, width // 2)
+        if found is None:
+            return None
+        table, before = found
+        half_meta = before[-1].results[0] if before else calls.meta(bare)
+        made = calls.maker(bare)
+    meta = TensorMeta((half_meta.shape[0], width), half_meta.dtype)
+    target = "aten.cat.default"
+    arguments: tuple[Argument, ...] = ((table, table), -1)
+    if pairs == "neighbours":
+        target, arguments = "aten.repeat_interleave.self_int", (table, 2, 1)
+    doubled = beside(made or root, f"{role}_{pairs}{width}", target, arguments, meta)
     return Ref(doubled.name), [*before, doubled]
 
 
@@ -176,7 +182,9 @@ def _flat_table(calls: Calls, root: Call, role: str, bare: Argument, width: Size
     if len(rows) != 1:
         return None
     meta = TensorMeta((rows[0], width), calls.meta(bare).dtype)
-    flat = beside(root, f"{role}_table", "aten.view.default", (bare, meta.shape), meta)
+    flat = beside(
+        calls.maker(bare) or root, f"{role}{index_of(bare)}_table", "aten.view.default", (bare, meta.shape), meta
+    )
     return Ref(flat.name), [flat]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ....core.symbol import Size
 from ..program import Argument
 from .elements import scaled
-from .site import Row, Site, UnloweredError
+from .site import Row, Site, UnloweredError, text
 
 
 def _embedding(at: Site) -> str:
@@ -101,12 +101,25 @@ def _one_index(at: Site, x: str, indices: Argument) -> tuple[str, str, int, tupl
         raise UnloweredError("it picks by a mask, so that the number of elements depends on data")
     shape = at.meta(x).shape
     sizes = [shape[i] for i in places]
+    values = [_from_front(at, value, size) for value, size in zip(values, sizes, strict=True)]
     flat = values[0]
     for value, size in zip(values[1:], sizes[1:], strict=True):
         rows = scaled(at, flat, size) if isinstance(size, int) else at.node("mul", flat, at.amount(size))
         flat = at.node("add", rows, value)
     x = at.reshaped(x, (*shape[: places[0]], _count(tuple(sizes)), *shape[places[-1] + 1 :]))
     return x, flat, places[0], at.meta(flat).shape
+
+
+def _from_front(at: Site, index: str, size: Size) -> str:
+    """Return an index whose known values are counted from the front."""
+    made = at.build.maker(index)
+    values = dict(made.attributes)["values"] if made and made.op == "constant" else ()
+    if not isinstance(values, tuple) or all(v >= 0 for v in values):
+        return index
+    if not isinstance(size, int):
+        raise UnloweredError(f"it counts from the end of a dim of {size}")
+    places = tuple(int(v) % size for v in values)
+    return at.node("constant", values=places, sizes=text(at.meta(index).shape), dtype=at.meta(index).dtype)
 
 
 def _index_put(at: Site) -> str:

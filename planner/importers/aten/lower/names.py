@@ -22,9 +22,10 @@ def named(block: Block, logits: str, program: Program) -> Flat:
     taken |= {parameter.name for parameter in block.parameters}
     loss = block.outputs[0] if block.outputs else ""
     names: dict[str, str] = {}
+    numbers: dict[str, int] = {}
     for node in nodes:
         alone = node.module and owners[node.module] == 1 and node.module not in inner
-        name = node.module if alone else _free(node, taken, is_loss=node.results[0].name == loss)
+        name = node.module if alone else _free(node, taken, numbers, is_loss=node.results[0].name == loss)
         taken.add(name)
         names |= {v.name: name if k == 0 else f"{name}:{k}" for k, v in enumerate(node.results)}
     body = tuple(_renamed(node, names) for node in nodes)
@@ -41,12 +42,15 @@ def _ancestors(paths: Counter[str]) -> set[str]:
     return found
 
 
-def _free(node: Node, taken: set[str], *, is_loss: bool) -> str:
+def _free(node: Node, taken: set[str], numbers: dict[str, int], *, is_loss: bool) -> str:
+    """Return the first free name of a role; `numbers` holds where the search for each went on."""
     role = "loss" if is_loss and not node.module else node.op
     prefix = f"{node.module}/" if node.module else ""
-    name, number = f"{prefix}{role}", 2
+    first = f"{prefix}{role}"
+    name, number = first, numbers.get(first, 2)
     while name in taken:
-        name, number = f"{prefix}{role}_{number}", number + 1
+        name, number = f"{first}_{number}", number + 1
+    numbers[first] = number
     return name
 
 

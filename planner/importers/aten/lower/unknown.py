@@ -8,7 +8,7 @@ from ....core.symbol import Polynomial
 from ....core.tensor import DTYPE_BYTES
 from ....errors import ModelError
 from ..program import Argument, Ref, Word
-from .site import Site
+from .site import Site, UnloweredError
 
 _RANDOM = re.compile(r"aten\.(rand|bernoulli|exponential|normal|uniform|multinomial|poisson|rrelu|cauchy|geometric)")
 """Calls that draw random numbers."""
@@ -49,8 +49,11 @@ def unknown(site: Site, reason: str) -> tuple[str, ...]:
     alien = next((meta for meta in call.results if meta.dtype not in {*DTYPE_BYTES, "compute"}), None)
     if alien or not call.results:
         raise _refused(site, f"it gives {alien}" if alien else "it gives no tensor")
-    parts = [write(argument) for argument in call.arguments]
-    parts += [f"{name}={write(value)}" for name, value in call.keywords if name not in _OBJECTS]
+    try:
+        parts = [write(argument) for argument in call.arguments]
+        parts += [f"{name}={write(value)}" for name, value in call.keywords if name not in _OBJECTS]
+    except UnloweredError as problem:
+        raise _refused(site, str(problem).rstrip(".")) from None
     return site.nodes(
         "unknown", *operands, target=call.target, arguments=", ".join(parts),
         results="; ".join(map(str, call.results)), reason=reason,

@@ -243,3 +243,14 @@ def test_numbers_without_dims_are_written_into_calls() -> None:
 def test_a_buffer_without_values_stays() -> None:
     calls = made(program(lambda tokens, held: held[: tokens.shape[1]], torch.zeros(1 << 19)))
     assert calls[0].target == "aten.slice.Tensor"
+
+
+def test_places_that_are_counted_from_the_back_are_counted_from_the_front() -> None:
+    def make(tokens: Any, held: Any) -> Any:
+        return torch.outer(tokens[0], held)[:, [-1, 0, -3]], torch.outer(tokens[0], held)[:, [2, 1]]
+
+    calls = made(program(make, torch.arange(8.0)))
+    turned = [call for call in calls if call.target == "aten.remainder.Scalar"]
+    read = [call.arguments[1] for call in calls if call.target == "aten.index.Tensor"]
+    assert [call.arguments[1] for call in turned] == [8]
+    assert read[0] == (None, Ref(turned[0].name))
