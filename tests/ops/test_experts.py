@@ -35,6 +35,28 @@ def test_routing(count: int, capacity: int, normalized: bool) -> None:
     torch.testing.assert_close(found, routed(probabilities, count, capacity, normalized))
 
 
+@pytest.mark.parametrize("capacity", [2, 7])
+def test_placing_what_another_router_chose(capacity: int) -> None:
+    """Weights that are no probabilities, of experts in no order; and what each of two shards of the experts has."""
+    generator = torch.Generator().manual_seed(capacity)
+    scores = torch.rand(3, 7, 4, generator=generator, dtype=torch.float64)
+    chosen = scores.argsort(-1)[..., [2, 0]]
+    weights = torch.randn(3, 7, 2, generator=generator, dtype=torch.float64)
+    expected = torch.zeros(3, 7, 4, capacity, dtype=torch.float64)
+    for b in range(3):
+        used = [0] * 4
+        for rank in range(2):
+            for s in range(7):
+                expert = int(chosen[b, s, rank])
+                if used[expert] < capacity:
+                    expected[b, s, expert, used[expert]] = weights[b, s, rank]
+                used[expert] += 1
+    whole = operators.place(weights, chosen, experts=4, capacity=capacity)
+    torch.testing.assert_close(whole, expected)
+    shards = [operators.place(weights, chosen, experts=2, capacity=capacity, first=first) for first in (0, 2)]
+    torch.testing.assert_close(torch.cat(shards, 2), expected)
+
+
 def test_what_is_dispatched_is_collected() -> None:
     """With room for all and shares that add up to 1, tokens come back as they were."""
     generator = torch.Generator().manual_seed(1)

@@ -33,9 +33,10 @@ from collections.abc import Callable
 from ..program import Program
 from .activations import ACTIVATION, GATE
 from .assembled import ASSEMBLED
-from .attention import ATTENTION, grouped
+from .attention import ATTENTION
 from .complex_pairs import as_pairs
 from .experts import EXPERTS
+from .head_groups import grouped
 from .heads import LIFT, MERGE_HEADS, SPLIT_HEADS
 from .linear import PARTED, TRANSPOSED
 from .loss import CROSS_ENTROPY
