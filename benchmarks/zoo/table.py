@@ -29,7 +29,7 @@ def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
         depth = values["arguments"].get("depth")
         return None if depth is None else ({"depth": 1}, {"depth": 2}, depth - 1)
     kind = values["model_type"]
-    if kind in {"convnext"}:
+    if kind == "convnext":
         return None
     if kind == "gpt2":
         return {"n_layer": 1}, {"n_layer": 2}, values["n_layer"] - 1
@@ -37,9 +37,8 @@ def few(name: str) -> tuple[dict[str, Any], dict[str, Any], int] | None:
         small, more = ({"num_layers": n, "num_decoder_layers": n} for n in (1, 2))
         return small, more, values["num_layers"] - 1
     if kind == "whisper":
-        return tuple({"encoder_layers": n, "num_hidden_layers": n, "decoder_layers": n} for n in (1, 2)) + (
-            values["encoder_layers"] - 1,
-        )
+        small, more = ({"encoder_layers": n, "num_hidden_layers": n, "decoder_layers": n} for n in (1, 2))
+        return small, more, values["encoder_layers"] - 1
     total = values["num_hidden_layers"]
     if kind == "gpt_oss":
         types = values["layer_types"]

@@ -37,3 +37,15 @@ def test_torch_says_so_today(name: str) -> None:
 
     assert torch_row(name) == TOLD[name]
     assert name in WHOLE or "layer" in layer(load_zoo(name), own_counts(load_zoo(name), BATCH, SEQ))[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bert-base", "dlrm", "gpt2", "resnet-50", "whisper-tiny"])
+def test_another_batch_and_sequence_need_no_new_trace(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from benchmarks.zoo.torch_counts import forward_flops, model_and_inputs
+
+    counts = own_counts(load_zoo(name), 3, 40)
+    model, inputs = model_and_inputs(name, 3, 40, torch.bfloat16, {})
+    assert counts.products + counts.attention == forward_flops(model, inputs)

@@ -13,6 +13,7 @@ def meta(*shape: int, dtype: str = "compute") -> TensorMeta:
 
 
 X, INDEX = meta(4, 8), meta(4, 2, dtype="int64")
+HEADS = meta(2, 4, 8, 4)
 OPEN = TensorMeta((symbol("B"), 8))
 MISFITS = [
     ("concat", (X, meta(5, 8)), {"dim": 1}, "differ in other dims than 1"),
@@ -46,6 +47,15 @@ MISFITS = [
     ("einsum", (X, X), {"equation": "ij,jk->iz"}, "that no operand has"),
     ("einsum", (X, X), {"equation": "ijk,jk->i"}, "3 letters"),
     ("einsum", (X, X), {"equation": "ij,jk->ik"}, "stands for 8 and 4"),
+    ("constant", (), {"sizes": "2, 2", "values": (1, 2, 3)}, "3 values do not make"),
+    ("constant", (), {"sizes": "B, 2", "values": (1, 2)}, "2 values do not make"),
+    ("causal_mask", (), {"sizes": "S, S", "window": 2, "chunk": 3}, "window, chunk at once"),
+    ("causal_mask", (), {"sizes": "S, S", "reach": 2, "diagonal": 1}, "and a diagonal"),
+    ("rotary_table", (), {"head_dim": 7, "theta": 1e4}, "a width of 7"),
+    ("rotary_table", (), {"head_dim": 8, "theta": 1e4, "form": "once"}, "form 'once'"),
+    ("rotary_table", (), {"head_dim": 8, "frequencies": (1.0, 0.5)}, "needs theta, or 4 frequencies"),
+    ("rotary_table", (), {"head_dim": 4, "frequencies": (1.0, 0.5), "theta": 1e4}, "needs theta, or 2 frequencies"),
+    ("window_attention", (HEADS, HEADS, HEADS), {"window": 2, "reach": 1}, "window=2, reach=1"),
     ("addmm", (meta(3), X, meta(8, 2)), {}, "can't be added"),
 ]
 
@@ -55,3 +65,11 @@ def test_misfits_are_refused(op: str, operands: tuple, attributes: dict, words: 
     with pytest.raises(RuleError, match=words) as caught:
         OPS[op].infer(operands, attributes)
     assert caught.value.code == "rule.attribute"
+
+
+def test_masks_and_biases_are_told_apart() -> None:
+    numbers, truth = meta(2, 4, 8, 8), meta(2, 4, 8, 8, dtype="bool")
+    for op, fourth in (("full_attention", truth), ("masked_attention", numbers)):
+        with pytest.raises(RuleError, match=f"{op} can't take") as caught:
+            OPS[op].rule((HEADS, HEADS, HEADS, fourth), (HEADS,), {})
+        assert caught.value.code == "rule.attention-bias"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ...core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
 from ...core.graph import ModelGraph
@@ -96,9 +97,18 @@ def programs(training: TrainingGraph) -> tuple[Program, ...]:
 
 
 def containers(graph: ModelGraph) -> frozenset[str]:
-    """Return the paths of modules that only hold others: what they run is written in the class around them."""
+    """Return the paths of modules that are no classes: what they run is written in the class around them.
+
+    They only hold others, or are one operator each time that they run, as an activation that runs several times.
+    """
     lists = {list_of(repeat.name)[0] for repeat in graph.root.repeats}
-    return frozenset(m.path for m in graph.modules if m.path and (m.class_name in CONTAINERS or m.path in lists))
+    parents = {parent(m.path) for m in graph.modules}
+    single = {m.path for m in graph.modules} - parents
+    for block in (graph.root, *(repeat.block for repeat in graph.root.repeats)):
+        single -= {a.module for a, b in pairwise(block.nodes) if a.module == b.module}
+    return frozenset(
+        m.path for m in graph.modules if m.path and (m.class_name in CONTAINERS or m.path in lists or m.path in single)
+    )
 
 
 def owner(node: AssignedNode, lists: Collection[str]) -> str:

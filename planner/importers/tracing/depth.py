@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..aten.program import Argument, Call, Program, Ref
+from ..aten.program import Argument, Buffer, Call, Program, Ref, Weight
 
 EVEN = frozenset({"gemma", "gpt_neox", "llama", "mistral", "opt", "phi3"})
 KEPT = 4
@@ -62,7 +62,8 @@ def restored(program: Program, path: str, count: int) -> Program | None:
                 return None
         else:
             rows[int(found[1])].append(call)
-    layer_of = {one.name: int(m[1]) for one in (*program.weights, *program.buffers) if (m := prefix.match(one.path))}
+    held: list[Weight | Buffer] = [*program.weights, *program.buffers]
+    layer_of = {one.name: int(m[1]) for one in held if (m := prefix.match(one.path))}
     work = _Copies(program, prefix, rows, layer_of)
     if not (work.same(1, 2) and work.same(2, 3)):
         return None
@@ -115,8 +116,11 @@ class _Copies:
         names = {a.result(i): b.result(i) for k in (0, 1) for a, b in
                  zip(self.rows[first - k], self.rows[second - k], strict=False)
                  for i in range(max(1, len(a.results)))}  # fmt: skip
-        at = {(layer, self._path(one.path, 0)): one.name for one in (*self.program.weights, *self.program.buffers)
-              if (layer := self.layer_of.get(one.name)) is not None}  # fmt: skip
+        held: list[Weight | Buffer] = [*self.program.weights, *self.program.buffers]
+        at = {
+            (layer, self._path(one.path, 0)): one.name
+            for one in held if (layer := self.layer_of.get(one.name)) is not None
+        }  # fmt: skip
         for (layer, path), name in at.items():
             if layer == first:
                 if (second, path) not in at:
@@ -188,7 +192,9 @@ def _signature(layer: torch.nn.Module) -> tuple[object, ...]:
             key: repr(value) for key, value in vars(part).items()
             if isinstance(value, int | float | str | bool | tuple | None) and not _INDEX.fullmatch(key)
         }  # fmt: skip
-        shapes = [(name, tuple(p.shape), str(p.dtype)) for name, p in part.named_parameters(recurse=False)]
+        shapes = [
+            (name, tuple(p.shape), str(p.dtype), p.requires_grad) for name, p in part.named_parameters(recurse=False)
+        ]
         held = [
             (name, str(b.dtype), tuple(b.shape), None if b.is_meta else tuple(b.flatten().tolist()))
             for name, b in part.named_buffers(recurse=False)

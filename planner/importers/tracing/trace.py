@@ -24,7 +24,7 @@ from ...errors import ModelError
 from ..aten.program import Argument, Buffer, Call, Input, Member, Program, Ref, Weight, Word
 from .buffers import HeldIndices
 from .causes import told, tracing_failed
-from .lists import ListsAsSlices
+from .literals import Literals
 from .regions import inline_regions
 
 MAX_BUFFER = 1 << 18
@@ -103,7 +103,7 @@ def _exported(
     values: Mapping[str, torch.Tensor], compute: torch.dtype | None,
 ) -> Program:  # fmt: skip
     shapes = tuple({i: Dim.AUTO for i, symbol in enumerate(dims[key]) if symbol} for key in inputs)
-    with warnings.catch_warnings(), _silence(), ListsAsSlices(), HeldIndices():
+    with warnings.catch_warnings(), _silence(), Literals(), HeldIndices():
         # What torch and the model's code warn of is for those who run the model.
         warnings.simplefilter("ignore")
         exported = export(module, tuple(inputs.values()), dynamic_shapes={"inputs": shapes}, strict=False)

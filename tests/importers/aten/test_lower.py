@@ -145,7 +145,7 @@ CREATION: dict[str, Case] = {
     "eye": case(lambda x: x @ torch.eye(8, dtype=torch.float64)),
     "one_hot": case(lambda x: F.one_hot((x * 2).long().clamp(0, 3), 4)),
     "positions": case(lambda x, w: x + F.embedding(torch.arange(x.shape[1]), w), (20, 8)),
-    "scalar": case(lambda x: x * torch.tensor(2.5, dtype=torch.float64)),
+    "scalar": case(lambda x: torch.where(x > torch.tensor(0), x, torch.tensor(2.5, dtype=x.dtype, device=x.device))),
 }
 REDUCTIONS: dict[str, Case] = {
     "sums": case(lambda x: (x.sum(), x.sum(-1), x.sum((0, 2)), x.sum(1, keepdim=True), (x > 0).sum(-1))),

@@ -113,13 +113,17 @@ def _one_index(at: Site, x: str, indices: Argument) -> tuple[str, str, int, tupl
 def _from_front(at: Site, index: str, size: Size) -> str:
     """Return an index whose known values are counted from the front."""
     made = at.build.maker(index)
-    values = dict(made.attributes)["values"] if made and made.op == "constant" else ()
-    if not isinstance(values, tuple) or all(v >= 0 for v in values):
+    given = dict(made.attributes) if made and made.op in {"constant", "full"} else {}
+    held = given.get("values", given.get("value", ()))
+    values = [v for v in (held if isinstance(held, tuple) else (held,)) if isinstance(v, int | float)]
+    if all(v >= 0 for v in values):
         return index
     if not isinstance(size, int):
         raise UnloweredError(f"it counts from the end of a dim of {size}")
-    places = tuple(int(v) % size for v in values)
-    return at.node("constant", values=places, sizes=text(at.meta(index).shape), dtype=at.meta(index).dtype)
+    meta, places = at.meta(index), tuple(int(v) % size for v in values)
+    if "value" in given:
+        return at.full(meta.shape, places[0], meta.dtype)
+    return at.node("constant", values=places, sizes=text(meta.shape), dtype=meta.dtype)
 
 
 def _index_put(at: Site) -> str:

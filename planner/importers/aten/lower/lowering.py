@@ -74,12 +74,12 @@ class _Lowering:
         """Return a buffer: a number, a constant, or what is too large to be written down as a tensor that is given."""
         shape = buffer.meta.shape
         large = prod(size for size in shape if isinstance(size, int)) > MOST_VALUES
-        if buffer.values is None and large and buffer.meta.dtype not in INTEGERS:
+        if large and buffer.meta.dtype not in INTEGERS:
             return self.build.parameter(buffer.path, shape, "given", dtype=buffer.meta.dtype)
-        if buffer.values is None:
+        if buffer.values is None or large:
             raise ModelError(
                 "model.buffer-values",
-                f"The values of the buffer {buffer.path}, a {buffer.meta}, are not known.",
+                f"The values of the buffer {buffer.path}, a {buffer.meta}, are not known, or too many.",
                 f"Trace the module with its buffers on the CPU; masks and indices may have {MOST_VALUES:,} elements.",
                 subject=buffer.path,
             )  # fmt: skip
