@@ -13,8 +13,6 @@ from ....core.tensor import TensorMeta
 from ..program import Argument, Call, Member, Program, Ref, reads
 from .calls import Calls, base
 
-NOTHING: Mapping[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
