@@ -2,8 +2,8 @@
 
     python -m benchmarks.sweep_transformers [--types llama,gpt2] [--seconds 120] [--json FILE] [--page]
 
-With `--json`, types that the file has rows of are not run again, so that a sweep can be made in parts. Each type runs in a
-process of its own, forked from one that has torch and transformers loaded. `--page` writes
+With `--json`, types that the file has rows of are not run again, so that a sweep can be made in parts. Each type runs
+in a process of its own, forked from one that has torch and transformers loaded. `--page` writes
 `docs/reference/transformers-models.md`.
 """
 

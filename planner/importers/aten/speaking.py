@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.graph import Block, Node, Parameter
 from ...ops import OPS
 from .lower.flat import Flat
+from .reused import with_their_callers
 
 _HEADS = {"split_heads": "split", "rotary": "rotary", "select": "pick"}
 """What is made of queries, keys and values → how it is called, with a letter for which of them."""
@@ -25,7 +26,8 @@ _PRODUCTS = ("linear", "matmul", "einsum")
 
 def speaking(flat: Flat) -> Flat:
     """Return the block with its operators in an order and under names that tell what they are for."""
-    nodes = _ordered(_read(flat.block))
+    read, moved = with_their_callers(_read(flat.block), (parameter.name for parameter in flat.block.parameters))
+    nodes = _ordered(read)
     view = _View(nodes, frozenset(parameter.name for parameter in flat.block.parameters))
     biases = dict(view.biases())
     wanted = {node.name: _wanted(node, view, biases) for node in nodes}
@@ -33,6 +35,7 @@ def speaking(flat: Flat) -> Flat:
     # Where two would be called alike, both keep what they were called.
     names = {old: new if counts[new] == 1 or new == old else old for old, new in wanted.items()}
     renamed = {value.name: names[node.name] + value.name[len(node.name) :] for node in nodes for value in node.results}
+    renamed |= {old: renamed[new] for old, new in moved.items()}
     body = tuple(
         replace(
             node,
@@ -82,7 +85,7 @@ def _parameters(parameters: Iterable[Parameter], body: Iterable[Node]) -> Iterat
             yield by_name[name]
 
 
-def _ordered(nodes: tuple[Node, ...]) -> list[Node]:
+def _ordered(nodes: Sequence[Node]) -> list[Node]:
     """Return the operators with each stretch of one class in the order in which its results need them."""
     ordered: list[Node] = []
     stretch: list[Node] = []
@@ -94,7 +97,7 @@ def _ordered(nodes: tuple[Node, ...]) -> list[Node]:
     return [*ordered, *_by_need(stretch)]
 
 
-def _early(nodes: tuple[Node, ...]) -> list[Node]:
+def _early(nodes: Sequence[Node]) -> list[Node]:
     """Return the operators with those that depend on nothing, such as tables of angles, where they are first needed.
 
     If that is in the midst of a module that they do not belong to, they come before it.
