@@ -14,13 +14,10 @@ from typing import BinaryIO, Protocol
 
 from ..core.graph import ModelGraph, ModelSource
 from ..errors import ModelError, PlannerError
-from .aten.build import build
 from .aten.loss import give_loss
 from .aten.program import Program
 from .graph_json import KIND, read_graph, with_source
 from .graph_json.form import FORMAT
-from .onnx import read_program as read_onnx
-from .pt2 import read_program as read_pt2
 
 PT2, ONNX = "pt2", "onnx"
 MAX_ONNX = 1 << 31
@@ -71,17 +68,22 @@ def _read_json(stream: BinaryIO, name: str, shown: str, *, output: str = "", los
 
 
 def _read_pt2(stream: BinaryIO, name: str, shown: str, *, output: str = "", loss: str = "") -> ModelGraph:
-    return _graph(read_pt2(stream, shown), PT2, name, output, loss)
+    # These readers, and what builds a graph, need numpy, which a list of models does not wait for.
+    from .pt2 import read_program
+
+    return _graph(read_program(stream, shown), PT2, name, output, loss)
 
 
 def _read_onnx(stream: BinaryIO, name: str, shown: str, *, output: str = "", loss: str = "") -> ModelGraph:
+    from .onnx import read_program
+
     try:
         # A file is mapped, so that its weights take no memory.
         data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except (UnsupportedOperation, ValueError):
-        return _graph(read_onnx(memoryview(stream.read(MAX_ONNX)), shown), ONNX, name, output, loss)
+        return _graph(read_program(memoryview(stream.read(MAX_ONNX)), shown), ONNX, name, output, loss)
     # Closed when nothing refers to it any more: an error on its way may.
-    return _graph(read_onnx(memoryview(data), shown), ONNX, name, output, loss)
+    return _graph(read_program(memoryview(data), shown), ONNX, name, output, loss)
 
 
 FILES: Mapping[str, FileReader] = MappingProxyType({KIND: _read_json, PT2: _read_pt2, ONNX: _read_onnx})
@@ -126,6 +128,8 @@ def stored(kind: str) -> ReadStored:
 
 
 def _graph(program: Program, kind: str, name: str, output: str, loss: str) -> ModelGraph:
+    from .aten.build import build
+
     source = ModelSource(name=name, kind=kind, digest="", content="")
     try:
         graph = with_source(build(give_loss(program, output=output, loss=loss), source, name), kind)
