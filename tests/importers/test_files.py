@@ -21,7 +21,11 @@ from tests.tiny import tiny_plan
 torch = pytest.importorskip("torch")
 from tests.importers.onnx.files import exported as onnx_file  # noqa: E402
 from tests.importers.pt2.archives import (  # noqa: E402
-    Classifier, Decoder, classifier_archive, decoder_archive, saved,
+    Classifier,
+    Decoder,
+    classifier_archive,
+    decoder_archive,
+    saved,
 )  # fmt: skip
 
 
@@ -45,7 +49,7 @@ def test_kinds_are_told_apart_by_content(files: Path) -> None:
         assert [repeat.name for repeat in graph.root.repeats] == ["layers"]
         assert graph.symbols == ("B", "S")
         assert graph.feeds[1].next_of == "tokens"
-        assert [module.class_name for module in graph.modules][0] == "Decoder"
+        assert graph.modules[0].class_name == "Decoder"
     held = (files / "decoder.pt2").read_bytes()
     assert load_bytes(held, "decoder.pt2") == graphs["pt2"]
     assert load_bytes(onnx_file("decoder"), "decoder") == graphs["onnx"]
