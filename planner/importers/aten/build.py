@@ -8,6 +8,7 @@ from .constants import fold_constants
 from .fuse import as_pairs, fuse
 from .layers import find_layers
 from .lower import lower
+from .positions import longest_seq
 from .program import Program
 from .sink import sink
 from .speaking import speaking
@@ -34,4 +35,5 @@ def build(program: Program, source: ModelSource, name: str) -> ModelGraph:
         name=name, source=source, root=folded.block, modules=folded.modules,
         logits=folded.renamed.get(flat.logits, flat.logits), fixed=program.fixed,
         feeds=feeds_of(folded.block, program.feeds),
+        longest_seq=longest_seq(folded.block),
     )  # fmt: skip
