@@ -5,7 +5,7 @@ Nothing here looks at the operators that made it: models write one mask in many 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,13 +83,20 @@ def form_of(meta: TensorMeta, samples: Sequence[Sample], bounds: Sequence[int]) 
     bounds
         Numbers that may be a window or a chunk.
     """
-    for recognise in (_uniform, _range, _values):
+    square = len(meta.shape) >= 2 and meta.shape[-1] == meta.shape[-2]
+    recognisers: list[Callable[[Any], Form | None]] = [_uniform, _range, _values]
+    if square and isinstance(meta.shape[-1], int):
+        # Of a fixed length; a mask says more than its values do.
+        recognisers.insert(2, lambda array: _fixed_mask(array, bounds))
+    for recognise in recognisers:
         found = [recognise(sample.array) for sample in samples]
         if found[0] is not None and all(one == found[0] for one in found):
             return found[0]
-    if len(meta.shape) >= 2 and meta.shape[-1] == meta.shape[-2] and not isinstance(meta.shape[-1], int):
-        return _mask(samples, bounds)
-    return None
+    return _mask(samples, bounds) if square and not isinstance(meta.shape[-1], int) else None
+
+
+def _fixed_mask(array: Any, bounds: Sequence[int]) -> Mask | None:
+    return _mask((Sample({}, np.arange(array.shape[-2]), array),), bounds)
 
 
 def _uniform(array: Any) -> Uniform | None:
