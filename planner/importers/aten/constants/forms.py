@@ -83,6 +83,8 @@ def form_of(meta: TensorMeta, samples: Sequence[Sample], bounds: Sequence[int]) 
     bounds
         Numbers that may be a window or a chunk.
     """
+    if not all(sample.array.size for sample in samples):
+        return None
     square = len(meta.shape) >= 2 and meta.shape[-1] == meta.shape[-2]
     recognisers: list[Callable[[Any], Form | None]] = [_uniform, _range, _values]
     if square and isinstance(meta.shape[-1], int):

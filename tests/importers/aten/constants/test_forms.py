@@ -254,3 +254,21 @@ def test_places_that_are_counted_from_the_back_are_counted_from_the_front() -> N
     read = [call.arguments[1] for call in calls if call.target == "aten.index.Tensor"]
     assert [call.arguments[1] for call in turned] == [8]
     assert read[0] == (None, Ref(turned[0].name))
+
+
+def test_nothing_is_no_constant() -> None:
+    def empty(tokens: Any) -> Any:
+        return torch.zeros(0, 4)
+
+    folded = fold_constants(program(empty))
+    assert not [call for call in folded.calls if call.target.startswith("fused.")]
+
+
+def test_a_mask_of_a_fixed_length() -> None:
+    """Of a model that fixes its sequence; the values of a small one are no list."""
+
+    def fixed(tokens: Any) -> Any:
+        return torch.ones(24, 24, dtype=torch.bool).tril()
+
+    (call,) = (call for call in fold_constants(program(fixed)).calls if call.target.startswith("fused."))
+    assert call.target == "fused.causal_mask"
