@@ -58,6 +58,7 @@ ROWS = (
     Row(name="softplus", summary="log(1 + eˣ)", expression="F.softplus({x})", forward=16, backward=10, saved="x"),
     Row(name="gelu", summary="x · Φ(x), or its approximation by tanh",
         expression="F.gelu({x}, approximate={approximate})", forward=8, backward=12, saved="x"),
+    Row(name="mish", summary="x · tanh(log(1 + eˣ))", expression="F.mish({x})", forward=24, backward=30, saved="x"),
     Row(name="silu", summary="x · sigmoid(x)", expression="F.silu({x})", forward=5, backward=8, saved="x"),
     Row(name="sigmoid", summary="1 / (1 + e⁻ˣ)", expression="{x}.sigmoid()", forward=4, backward=3, saved="result"),
     Row(name="tanh", summary="tanh x", expression="{x}.tanh()", forward=8, backward=3, saved="result"),

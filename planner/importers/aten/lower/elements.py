@@ -271,11 +271,6 @@ def _hardsigmoid(at: Site) -> str:
     return scaled(at, bounded(at, shifted(at, at.x(0, "self"), 3.0), 0.0, 6.0), 1 / 6)
 
 
-def _mish(at: Site) -> str:
-    x = at.x(0, "self")
-    return at.node("mul", x, at.node("tanh", at.node("softplus", x)))
-
-
 def _log_sigmoid(at: Site) -> str:
     return at.node("neg", at.node("softplus", at.node("neg", at.x(0, "self"))))
 
@@ -356,14 +351,14 @@ ELEMENTS: Mapping[str, Row] = {
     "aten.square.default": _square,
     **{f"aten.{name}.default": plain(name) for name in (
         "abs", "exp", "log", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "erf", "relu", "silu", "sigmoid", "tanh",
-        "hardswish", "neg", "floor", "ceil", "round", "sign",
+        "hardswish", "mish", "neg", "floor", "ceil", "round", "sign",
     )},
     **{f"aten.special_{name}.default": plain(name) for name in ("erf",)},
     "aten.special_expit.default": plain("sigmoid"),
     **{f"aten.{name}.default": row for name, row in {
         "expm1": _expm1, "special_expm1": _expm1, "log1p": _log1p, "exp2": _exp2, "log2": _log_base(2.0),
         "log10": _log_base(10.0), "gelu": _gelu, "softplus": _softplus, "elu": _elu, "leaky_relu": _leaky,
-        "hardtanh": _hardtanh, "relu6": _relu6, "hardsigmoid": _hardsigmoid, "mish": _mish,
+        "hardtanh": _hardtanh, "relu6": _relu6, "hardsigmoid": _hardsigmoid,
         "log_sigmoid": _log_sigmoid, "glu": _glu, "prelu": _prelu, "detach": _detach,
     }.items()},
     **dict.fromkeys(("aten.maximum.default", "aten.max.other"), _extreme("maximum")),
