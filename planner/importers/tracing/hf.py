@@ -28,7 +28,7 @@ from .trace import WithLoss, trace
 BOUNDS = JsonBounds(error=ModelError, prefix="model", max_bytes=1 << 20, max_depth=32)
 SAMPLES, LONGEST_SEQ = 6, 2048
 """Batch and sequence length of the example inputs; both stay symbols where the model lets them."""
-STEP_BY_STEP = frozenset({"falcon_mamba", "jamba", "mamba"})
+STEP_BY_STEP = frozenset({"falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "xlstm"})
 """Types whose classes loop over the tokens in Python, so that a trace has a copy of the loop's body for each."""
 STEPS = 16
 """Length of their example inputs, which the trace fixes."""

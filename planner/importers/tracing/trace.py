@@ -255,8 +255,10 @@ class _Reader:
     def _buffer(self, node: torch.fx.Node, value: torch.Tensor) -> Buffer:
         path = self.buffers[node.name]
         held = self.values.get(_path(path), self.exported.state_dict.get(path, self.exported.constants.get(path)))
-        values = None
-        if isinstance(held, torch.Tensor) and held.device.type == "cpu" and held.numel() <= MAX_BUFFER:
+        values: tuple[float, ...] | tuple[int, ...] | tuple[bool, ...] | None = None
+        if value.numel() == 0:
+            values = ()
+        elif isinstance(held, torch.Tensor) and held.device.type == "cpu" and held.numel() <= MAX_BUFFER:
             values = tuple(held.detach().flatten().tolist())
         return Buffer(name=node.name, path=_path(path), meta=self.meta(value), values=values)
 
