@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import secrets
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class Task(Generic[Asked]):
     stop: Callable[[], None] | None = None
 
 
-class TaskQueue(Generic[Asked]):
+class TaskQueue(ABC, Generic[Asked]):
     """The jobs of one kind; a subclass says in `_work` what one does.
 
     Parameters
@@ -130,8 +131,9 @@ class TaskQueue(Generic[Asked]):
                 task = self._waiting.popleft()
             self._work(task)
 
+    @abstractmethod
     def _work(self, task: Task[Asked]) -> None:
-        raise NotImplementedError
+        """Do a task, and say how it ended."""
 
     def _fail(self, task: Task[Asked], detail: str, code: str, hint: str = "") -> None:
         self._update(task, state="failed", message="failed", problem=document(500, detail, code=code, hint=hint))

@@ -11,8 +11,8 @@ from planner.figures.pipeline import held, passes
 from planner.schedules import (
     AUTOMATIC,
     SCHEDULES,
-    Drawn,
     EqualParts,
+    Simulated,
     bubble,
     causes,
     equal_parts,
@@ -74,7 +74,7 @@ def _asked(wanted: ScheduleRequest) -> EqualParts:
     return EqualParts(**wanted.model_dump(exclude={"against"}))
 
 
-def _numbers(found: Drawn) -> ScheduleNumbers:
+def _numbers(found: Simulated) -> ScheduleNumbers:
     line = found.timeline
     return ScheduleNumbers(
         name=line.schedule.name, makespan=line.makespan, bound=found.bound, bubble=asdict(bubble(line)),

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from ..core.timeline import Timeline
-from ..schedules import AUTOMATIC, SCHEDULES, Drawn, bubble, causes, trace_events, write_csv
+from ..schedules import AUTOMATIC, SCHEDULES, Simulated, bubble, causes, trace_events, write_csv
 from .table import columns
 
 
-def answer_json(found: Drawn) -> dict[str, Any]:
+def answer_json(found: Simulated) -> dict[str, Any]:
     """Return the answer for programs."""
     line, shares, parts = found.timeline, bubble(found.timeline), causes(found.timeline)
     return {
@@ -30,7 +30,7 @@ def answer_json(found: Drawn) -> dict[str, Any]:
     }
 
 
-def answer_text(found: Drawn, width: int) -> str:
+def answer_text(found: Simulated, width: int) -> str:
     """Return the picture and the numbers."""
     line, shares, parts = found.timeline, bubble(found.timeline), causes(found.timeline)
     rows = [
@@ -85,11 +85,11 @@ def listing() -> str:
     return "\n".join(columns([("schedule", "parts", "torch", "what it is"), *rows], "<<<<"))
 
 
-def csv_text(found: Drawn) -> str:
+def csv_text(found: Simulated) -> str:
     """Return the order as torch's CSV."""
     return write_csv(found.timeline.schedule).rstrip("\n")
 
 
-def trace_text(found: Drawn) -> str:
+def trace_text(found: Simulated) -> str:
     """Return the timeline as trace events."""
     return json.dumps(trace_events(found.timeline))

@@ -3,7 +3,7 @@
 from .automatic import OBJECTIVES, Best, automatic
 from .bound import lower_bound
 from .definition import ScheduleDef
-from .equal import AUTOMATIC, Drawn, EqualParts, equal_parts
+from .equal import AUTOMATIC, EqualParts, Simulated, equal_parts
 from .measures import Bubble, Causes, bubble, causes, critical_path
 from .partition import Partition, cut, partition
 from .simulate import simulate
@@ -12,7 +12,26 @@ from .text import read_csv, write_csv
 from .trace_events import trace_events
 
 __all__ = [
-    "AUTOMATIC", "OBJECTIVES", "SCHEDULES", "Best", "Bubble", "Causes", "Drawn", "EqualParts", "Partition",
-    "ScheduleDef", "automatic", "bubble", "causes", "critical_path", "cut", "equal_parts", "lower_bound", "partition",
-    "read_csv", "simulate", "trace_events", "write_csv",
+    "AUTOMATIC",
+    "OBJECTIVES",
+    "SCHEDULES",
+    "Best",
+    "Bubble",
+    "Causes",
+    "EqualParts",
+    "Partition",
+    "ScheduleDef",
+    "Simulated",
+    "automatic",
+    "bubble",
+    "causes",
+    "critical_path",
+    "cut",
+    "equal_parts",
+    "lower_bound",
+    "partition",
+    "read_csv",
+    "simulate",
+    "trace_events",
+    "write_csv",
 ]  # fmt: skip

@@ -45,7 +45,7 @@ class EqualParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class Simulated:
     """A timeline, with the least that any order could take; `note` says how good an automatic one is."""
 
     timeline: Timeline
@@ -53,7 +53,7 @@ class Drawn:
     note: str = ""
 
 
-def equal_parts(asked: EqualParts) -> Drawn:
+def equal_parts(asked: EqualParts) -> Simulated:
     """Return the timeline.
 
     Raises
@@ -83,10 +83,10 @@ def equal_parts(asked: EqualParts) -> Drawn:
         return _automatic(asked)
     schedule = SCHEDULES[asked.name].build(asked.ranks, asked.microbatches, asked.per_rank)
     times = _times(asked, len(schedule.placement), schedule.parts if len(schedule.chains) == 1 else asked.ranks)
-    return Drawn(timeline=simulate(schedule, times), bound=lower_bound(schedule, times))
+    return Simulated(timeline=simulate(schedule, times), bound=lower_bound(schedule, times))
 
 
-def _automatic(asked: EqualParts) -> Drawn:
+def _automatic(asked: EqualParts) -> Simulated:
     """Return the best order on the plain placement, of all that is known and found there."""
     built = []
     for definition in SCHEDULES.values():
@@ -100,7 +100,7 @@ def _automatic(asked: EqualParts) -> Drawn:
     room = asked.keep or float("inf")
     best = automatic(candidates, times, (room,) * asked.ranks, objective=asked.objective)
     how = "the best order there is" if best.exact else f"at most {best.gap:.1%} above the best order"
-    return Drawn(timeline=best.timeline, bound=best.bound, note=f"Found from {best.start}; {how}.")
+    return Simulated(timeline=best.timeline, bound=best.bound, note=f"Found from {best.start}; {how}.")
 
 
 def _times(asked: EqualParts, stages: int, parts: int) -> tuple[StageTimes, ...]:

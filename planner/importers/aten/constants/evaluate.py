@@ -15,7 +15,7 @@ import numpy as np
 from ....core.symbol import Polynomial, Size, evaluate, symbol
 from ....core.tensor import TensorMeta
 from ..program import Argument, Buffer, Call, Ref, Word, reads
-from .numbers import BITWISE, ELEMENTWISE, FILLED, FUNCTIONS, MADE
+from .numbers import BITWISE, ELEMENTWISE, FILLED, FUNCTIONS, MADE, NotConstant
 
 LIMIT = 1 << 22
 """Elements of the largest array that is computed."""
@@ -24,10 +24,6 @@ BY_SHAPE = frozenset({*MADE, "full_like", "new_full"})
 """Operators that read nothing of their first operand but its shape and type."""
 
 TRIANGLES = ("tril", "triu")
-
-
-class NotConstant(Exception):
-    """A value can't be computed here; the message says why."""
 
 
 def name_of(call: Call) -> str:
@@ -113,7 +109,7 @@ class Evaluator:
         except NotConstant as reason:
             self.made[name] = reason
             return
-        except (ValueError, TypeError, IndexError, NotImplementedError, KeyError, OverflowError, MemoryError) as error:
+        except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
             self.made[name] = NotConstant(f"{call.target if call else name}: {error}")
             return
         for i, result in enumerate(results):

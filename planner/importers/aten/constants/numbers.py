@@ -19,6 +19,10 @@ MANY = 1 << 62
 """An end of a slice that stands for none."""
 
 
+class NotConstant(Exception):
+    """A value can't be computed here; the message says why."""
+
+
 def _arange(*bounds: float, **_: object) -> Array:
     return np.arange(*bounds)
 
@@ -40,7 +44,7 @@ def _pad(x: Array, sizes: Sequence[int], mode: object = "constant", value: objec
     # The overload without a mode has the value in its place.
     fill = mode if not isinstance(mode, str) else value
     if (isinstance(mode, str) and mode != "constant") or min(sizes) < 0:
-        raise NotImplementedError
+        raise NotConstant("a pad that repeats or cuts off")
     pairs: Any = [(0, 0)] * (x.ndim - len(sizes) // 2) + list(zip(sizes[::2], sizes[1::2], strict=True))[::-1]
     return np.pad(x, pairs, constant_values=np.asarray(0 if fill is None else fill))
 
@@ -85,7 +89,7 @@ def _gather(x: Array, dim: int, index: Array, **_: object) -> Array:
 
 def _index_put(x: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Array:
     if accumulate:
-        raise NotImplementedError
+        raise NotConstant("places that are added to")
     out = x.copy()
     out[tuple(slice(None) if index is None else index for index in indices)] = values
     return out
@@ -121,7 +125,7 @@ def _extreme(reduce: Function, pair: Function) -> Function:
             return reduce(x)
         if isinstance(other, np.ndarray):
             return pair(x, other)
-        raise NotImplementedError  # values and indices
+        raise NotConstant("values with their places")
 
     return both
 
@@ -146,7 +150,7 @@ def _repeat(x: Array, times: Sequence[int]) -> Array:
 
 def _repeat_interleave(x: Array, times: int, dim: int | None = None, **_: object) -> Array:
     if not isinstance(times, int):
-        raise NotImplementedError
+        raise NotConstant("another number of repeats for each element")
     return np.repeat(x, times, dim)
 
 
@@ -156,7 +160,7 @@ def _meshgrid(arrays: Sequence[Array], indexing: Any = "ij") -> tuple[Array, ...
 
 def _one_hot(x: Array, classes: int = -1) -> Array:
     if classes < 0:
-        raise NotImplementedError
+        raise NotConstant("as many classes as the values show")
     return (x[..., None] == np.arange(classes)).astype(np.int64)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from ....core.symbol import Polynomial
 from ....core.tensor import TensorMeta
 from ..program import Buffer, Call, Program, reads
-from .evaluate import BY_SHAPE, Evaluator, NotConstant, bounds_in, is_square, name_of
+from .evaluate import BY_SHAPE, Evaluator, bounds_in, is_square, name_of
+from .numbers import NotConstant
 
 RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randperm", "bernoulli", "dropout", "normal",
                     "multinomial", "empty", "empty_like", "new_empty"})  # fmt: skip

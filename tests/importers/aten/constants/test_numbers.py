@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 import torch
 import torch.nn.functional as F
 
-from planner.importers.aten.constants.evaluate import Evaluator, NotConstant, is_square, name_of
-from planner.importers.aten.constants.numbers import FILLED, FUNCTIONS, MADE
+from planner.importers.aten.constants.evaluate import Evaluator, is_square, name_of
+from planner.importers.aten.constants.numbers import FILLED, FUNCTIONS, MADE, NotConstant
 from planner.importers.aten.constants.samples import constant_calls
 from planner.importers.aten.program import Call, Program, reads
 
