@@ -125,9 +125,9 @@ function PipelineForm({ schedules: { wanted, set } }: { schedules: Schedules }) 
         {number("keep", "Room for microbatches", 0, 1)}
       </div>
       <p className={classes["hint"]}>
-        {wanted.name}: {summary(wanted.name)}. Times are in any one unit, of what a rank does for a
-        microbatch. Parts a rank and room are 0 for what the schedule needs; only{" "}
-        <span className="mono">automatic</span> heeds the room.
+        {wanted.name}: {summary(wanted.name)}. Times are drawn as seconds, and any other unit does
+        as well: what a rank does for a microbatch. Parts a rank and room are 0 for what the
+        schedule needs; only <span className="mono">automatic</span> heeds the room.
       </p>
     </form>
   );
