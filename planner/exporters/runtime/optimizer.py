@@ -64,7 +64,7 @@ class MasterAdamW:
 @torch.no_grad()
 def _master(parameter: nn.Parameter, update: Update, mesh: Mesh) -> nn.Parameter:
     whole = parameter.dtype in {torch.float32, torch.float64}
-    if whole and not update.apart:
+    if whole and update.state is None:
         return parameter
     values = run(update.master, parameter.detach(), mesh)
     return nn.Parameter(values.clone() if whole else values.float())
