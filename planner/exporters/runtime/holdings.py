@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .chunks import Shard
 from .optimizer import MasterAdamW
 from .parameters import specs_of
+from .shards import Shard
 
 VALUE = "model."
 STATE = "optimizer."
