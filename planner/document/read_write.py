@@ -14,7 +14,13 @@ from ..core.graph import ModelSource
 from ..core.json_text import JsonBounds, canonical, digest, parse
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
-from ..core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision
+from ..core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    RecomputeDecision,
+)
 from ..errors import DocumentError, LayoutError, PlannerError
 from .migrate import MIGRATIONS, migrate
 from .pretty import pretty
@@ -97,6 +103,7 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             }
             for d in decisions.parameters
         ],
+        "recompute": [{"target": d.target, "again": d.again} for d in decisions.recompute],
         "model": {
             "name": source.name,
             "kind": source.kind,
@@ -183,6 +190,7 @@ def _decisions(file: PlanFile) -> Decisions:
         factors=tuple(FactorDecision(target=d.target, factor=d.factor, axes=tuple(d.axes)) for d in file.factors),
         kept=tuple(KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers)) for d in file.kept),
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
+        recompute=tuple(RecomputeDecision(target=d.target, again=d.again) for d in file.recompute),
     )
 
 
