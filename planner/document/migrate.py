@@ -28,8 +28,8 @@ def _from_1(file: File) -> File:
 
 
 def _from_2(file: File) -> File:
-    """Version 2 knew no pipeline."""
-    return {"pipeline": None} | file
+    """Version 2 knew no pipeline, and computed nothing again."""
+    return {"pipeline": None, "recompute": []} | file
 
 
 MIGRATIONS: Mapping[int, Callable[[File], File]] = MappingProxyType({1: _from_1, 2: _from_2})

@@ -20,6 +20,7 @@ from ..core.plan import (
     KeepDecision,
     ParameterDecision,
     PipelineDecision,
+    RecomputeDecision,
     StageDecision,
 )
 from ..errors import DocumentError, LayoutError, PlannerError
@@ -105,6 +106,7 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             for d in decisions.parameters
         ],
         "pipeline": _plain_pipeline(decisions.pipeline),
+        "recompute": [{"target": d.target, "again": d.again} for d in decisions.recompute],
         "model": {
             "name": source.name,
             "kind": source.kind,
@@ -203,6 +205,7 @@ def _decisions(file: PlanFile) -> Decisions:
         kept=tuple(KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers)) for d in file.kept),
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
         pipeline=_pipeline(file.pipeline),
+        recompute=tuple(RecomputeDecision(target=d.target, again=d.again) for d in file.recompute),
     )
 
 

@@ -85,6 +85,13 @@ class Pipeline(Entry):
     stages: list[Stage]
 
 
+class Recompute(Entry):
+    """Compute what `target` names again in backward, or not."""
+
+    target: Target
+    again: bool
+
+
 class PlanFile(Entry):
     """A whole plan file."""
 
@@ -101,3 +108,4 @@ class PlanFile(Entry):
     kept: list[Kept]
     parameters: list[Parameter]
     pipeline: Pipeline | None
+    recompute: list[Recompute]
