@@ -10,12 +10,19 @@ from .tables import Model, Problem
 
 
 class ProofRow(BaseModel):
-    """The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number."""
+    """The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+
+    Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+    the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
+    """
 
     name: str
     error: float | None
     rank: int
     ok: bool
+    node: str = ""
+    edge: str = ""
+    hint: str = ""
 
 
 class ProofMesh(BaseModel):

@@ -40,12 +40,25 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofRow:
-    """The largest error of the loss or of one parameter over all ranks."""
+    """The largest error of the loss or of one parameter over all ranks, and of a wrong one where to look.
+
+    Parameters
+    ----------
+    node
+        Name of the operator that is most likely at fault, as in `NodeView.name`; empty for a row that is right.
+    edge
+        Name of the value whose redistribution is most likely at fault, as in `EdgeView.value`; empty if none is.
+    hint
+        The edge with its readers, direction and collectives, in a sentence.
+    """
 
     name: str
     error: float
     rank: int
     ok: bool
+    node: str = ""
+    edge: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1752,12 +1752,30 @@ export interface components {
         /**
          * ProofRow
          * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+         *
+         *     Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+         *     the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
          */
         ProofRow: {
+            /**
+             * Edge
+             * @default
+             */
+            edge: string;
             /** Error */
             error: number | null;
+            /**
+             * Hint
+             * @default
+             */
+            hint: string;
             /** Name */
             name: string;
+            /**
+             * Node
+             * @default
+             */
+            node: string;
             /** Ok */
             ok: boolean;
             /** Rank */
