@@ -114,8 +114,13 @@ def proof_answer(found: Found) -> Proof:
     rows = [
         # JSON has no word for an error that is no number.
         ProofRow(
-            name=row.name, error=row.error if abs(row.error) < float("inf") else None, rank=row.rank, ok=row.ok,
-            node=row.node, edge=row.edge, hint=row.hint,
+            name=row.name,
+            error=row.error if abs(row.error) < float("inf") else None,
+            rank=row.rank,
+            ok=row.ok,
+            node=row.node,
+            edge=row.edge,
+            hint=row.hint,
         )
         for row in found.rows
     ]
