@@ -20,6 +20,7 @@ from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
 from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
+from ..core.tensor import DTYPE_BYTES
 from ..errors import ProofError
 from ..plan import Plan
 from .job import Job, RankResult
@@ -32,7 +33,7 @@ __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "
 TOLERANCE = 1e-10
 
 Counts = Counter[tuple[str, tuple[str, ...], int, int]]
-"""How often each collective ran: kind, axes, elements in, elements out."""
+"""How often each collective ran: kind, axes, bytes in, bytes out."""
 
 Progress = Callable[[float, str], None]
 """Told how far a proof is, from 0 to 1, and what it does now."""
@@ -162,35 +163,49 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
     return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
 
 
-def planned(training: TrainingGraph, plan: Plan, rank: int, *, updates: int = 0) -> Counts:
-    """Return the collectives that a rank is to execute, with what it passes in and gets out.
+def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, updates: int = 0) -> Counts:
+    """Return the collectives that a rank is to execute in float64, with what it passes in and gets out.
+
+    What the plan has in float32, for more digits than a narrow type has, is passed as that or as float64.
 
     Parameters
     ----------
+    ran
+        What the rank executed, which tells these two apart.
     updates
         Number of optimizer steps; 0 for the gradients of one step without an update.
     """
     mesh = plan.decisions.mesh
     counts: Counts = Counter()
+    narrow: Counts = Counter()
 
-    def add(moved: Redistribution, times: int) -> None:
+    def add(moved: Redistribution, dtype: str, times: int) -> None:
         for step in moved.steps:
             if not COLLECTIVES[step.kind].local:
-                before, after = (prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
-                counts[step.kind, step.axes, before, after] += times
+                size = DTYPE_BYTES["float64" if dtype == "compute" else dtype]
+                before, after = (size * prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
+                found = narrow if dtype == "float32" else counts
+                found[step.kind, step.axes, before, after] += times
 
     for scope in training.scopes:
         once = scope.assembly.count * (updates or 1)
         for fanout in scope.fanouts:
             for delivery in (*fanout.forward, *fanout.again):
-                add(delivery.redistribution, once * plan.decisions.microbatches)
+                add(delivery.redistribution, fanout.meta.dtype, once * plan.decisions.microbatches)
+            times = once * (1 if fanout.deferred else plan.decisions.microbatches)
             for delivery in fanout.backward:
-                add(delivery.redistribution, once * (1 if fanout.deferred else plan.decisions.microbatches))
+                add(delivery.redistribution, fanout.meta.dtype, times)
         for update in scope.updates if updates else ():
-            add(update.gradient, once)
-            add(update.values, once)
-            add(update.master, scope.assembly.count)
-    return counts
+            add(update.gradient, "compute", once)
+            add(update.values, "compute", once)
+            add(update.master, "compute", scope.assembly.count)
+    # The smallest first: what it leaves open is what the next may have been passed as.
+    for key, count in sorted(narrow.items()):
+        kind, axes, before, after = key
+        kept = min(count, max(ran[key] - counts[key], 0))
+        counts[key] += kept
+        counts[kind, axes, 2 * before, 2 * after] += count - kept
+    return +counts
 
 
 def _differences(
@@ -198,11 +213,12 @@ def _differences(
 ) -> tuple[str, ...]:
     found = []
     for rank, result in results.items():
-        expected, ran = planned(training, plan, rank, updates=updates), Counter(result.collectives)
+        ran = Counter(result.collectives)
+        expected = planned(training, plan, rank, ran=ran, updates=updates)
         for key in sorted((expected - ran) + (ran - expected)):
             kind, axes, size, out = key
             found.append(
-                f"rank {rank}: {kind} over {'·'.join(axes)} of {size} → {out} elements ran {ran[key]} times, "
+                f"rank {rank}: {kind} over {'·'.join(axes)} of {size} → {out} bytes ran {ran[key]} times, "
                 f"planned {expected[key]}"
             )
     return tuple(found)

@@ -30,7 +30,7 @@ FAILED = Proof(
         ProofRow(name="lm_head.weight", error=float("nan"), rank=1, ok=False),
         ProofRow(name="model.norm.weight", error=0.5, rank=1, ok=False),
     ),
-    failures=(), collectives=("rank 0: all_reduce over tp of 8 → 8 elements ran 1 times, planned 2",),
+    failures=(), collectives=("rank 0: all_reduce over tp of 8 → 8 bytes ran 1 times, planned 2",),
     uncovered=("Mesh axes were made smaller: tp 8 → 2.",),
 )  # fmt: skip
 
