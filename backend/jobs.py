@@ -127,4 +127,5 @@ def proof_answer(found: Found) -> Proof:
     return Proof(
         ok=found.ok, mesh=ProofMesh(axes=list(found.mesh.axes)), rows=rows, failures=list(found.failures),
         collectives=list(found.collectives), uncovered=list(found.uncovered),
+        compared=found.compared,
     )  # fmt: skip

@@ -32,7 +32,7 @@ class ProofMesh(BaseModel):
 
 
 class Proof(BaseModel):
-    """What a proof found."""
+    """What a proof found; `compared` is the number of collectives that ran, over all ranks."""
 
     ok: bool
     mesh: ProofMesh
@@ -40,6 +40,7 @@ class Proof(BaseModel):
     failures: list[str]
     collectives: list[str]
     uncovered: list[str]
+    compared: int = 0
 
 
 class Job(BaseModel):

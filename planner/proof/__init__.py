@@ -8,21 +8,19 @@ without sharding and run in one process (`reference`). The collectives that ran 
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from math import prod
 from pathlib import Path
 
-from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
-from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
 from ..core.tensor import DTYPE_BYTES
 from ..errors import ProofError
 from ..plan import Plan
+from .collectives import Difference, differences_of
+from .fault import likely, suspects
 from .job import Job, RankResult
 from .ranks import Ranks
 from .reference import unsharded
@@ -31,9 +29,6 @@ from .shrink import LARGEST_WORLD, shrink, uncovered
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
-
-Counts = Counter[tuple[str, tuple[str, ...], int, int]]
-"""How often each collective ran: kind, axes, bytes in, bytes out."""
 
 Progress = Callable[[float, str], None]
 """Told how far a proof is, from 0 to 1, and what it does now."""
@@ -76,6 +71,8 @@ class Proof:
         Sentences on collectives that ran but were not planned or the other way round; empty if they are the same.
     uncovered
         What running at reduced sizes leaves open.
+    compared
+        How many collectives ran, over all ranks.
     """
 
     ok: bool
@@ -84,6 +81,7 @@ class Proof:
     failures: tuple[str, ...]
     collectives: tuple[str, ...]
     uncovered: tuple[str, ...]
+    compared: int = 0
 
 
 def _silent(done: float, message: str) -> None:
@@ -158,70 +156,38 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures else _differences(training, plan, results, updates)
+    differences = () if failures else differences_of(training, plan, results, updates)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
-    return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
+    told = tuple(map(str, differences))
+    rows = _explained(rows, training, differences)
+    return Proof(
+        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=told, uncovered=(),
+        compared=0 if failures else sum(len(result.collectives) for result in results.values()),
+    )  # fmt: skip
 
 
-def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, updates: int = 0) -> Counts:
-    """Return the collectives that a rank is to execute in float64, with what it passes in and gets out.
-
-    What the plan has in float32, for more digits than a narrow type has, is passed as that or as float64.
-
-    Parameters
-    ----------
-    ran
-        What the rank executed, which tells these two apart.
-    updates
-        Number of optimizer steps; 0 for the gradients of one step without an update.
-    """
-    mesh = plan.decisions.mesh
-    counts: Counts = Counter()
-    narrow: Counts = Counter()
-
-    def add(moved: Redistribution, dtype: str, times: int) -> None:
-        for step in moved.steps:
-            if not COLLECTIVES[step.kind].local:
-                size = DTYPE_BYTES["float64" if dtype == "compute" else dtype]
-                before, after = (size * prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
-                found = narrow if dtype == "float32" else counts
-                found[step.kind, step.axes, before, after] += times
-
-    for scope in training.scopes:
-        once = scope.assembly.count * (updates or 1)
-        for fanout in scope.fanouts:
-            for delivery in (*fanout.forward, *fanout.again):
-                add(delivery.redistribution, fanout.meta.dtype, once * plan.decisions.microbatches)
-            times = once * (1 if fanout.deferred else plan.decisions.microbatches)
-            for delivery in fanout.backward:
-                add(delivery.redistribution, fanout.meta.dtype, times)
-        for update in scope.updates if updates else ():
-            add(update.gradient, "compute", once)
-            add(update.values, "compute", once)
-            add(update.master, "compute", scope.assembly.count)
-    # The smallest first: what it leaves open is what the next may have been passed as.
-    for key, count in sorted(narrow.items()):
-        kind, axes, before, after = key
-        kept = min(count, max(ran[key] - counts[key], 0))
-        counts[key] += kept
-        counts[kind, axes, 2 * before, 2 * after] += count - kept
-    return +counts
-
-
-def _differences(
-    training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int
-) -> tuple[str, ...]:
-    found = []
-    for rank, result in results.items():
-        ran = Counter(result.collectives)
-        expected = planned(training, plan, rank, ran=ran, updates=updates)
-        for key in sorted((expected - ran) + (ran - expected)):
-            kind, axes, size, out = key
-            found.append(
-                f"rank {rank}: {kind} over {'·'.join(axes)} of {size} → {out} bytes ran {ran[key]} times, "
-                f"planned {expected[key]}"
-            )
-    return tuple(found)
+def _explained(
+    rows: tuple[ProofRow, ...], training: TrainingGraph, differences: tuple[Difference, ...]
+) -> tuple[ProofRow, ...]:
+    """Return the rows, the wrong ones with where to look."""
+    wrong = [row.name for row in rows if not row.ok]
+    if not wrong:
+        return rows
+    rank = differences[0].rank if differences else 0
+    here = [d for d in differences if d.rank == rank]
+    # What was left out tells more than what ran in its place.
+    telling = [d for d in here if d.ran < d.planned] or here
+    unlike = {
+        (kind, axes, before // size, after // size)
+        for kind, axes, before, after in (d.key for d in telling)
+        for size in (DTYPE_BYTES["float64"], DTYPE_BYTES["float32"])
+    }
+    found = suspects(training, rank)
+    places = {name: likely(name, found, wrong, unlike) for name in wrong}
+    return tuple(
+        replace(row, node=place.node, edge=place.edge, hint=place.hint) if (place := places.get(row.name)) else row
+        for row in rows
+    )
 
 
 def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:

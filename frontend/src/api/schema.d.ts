@@ -1712,11 +1712,16 @@ export interface components {
         };
         /**
          * Proof
-         * @description What a proof found.
+         * @description What a proof found; `compared` is the number of collectives that ran, over all ranks.
          */
         Proof: {
             /** Collectives */
             collectives: string[];
+            /**
+             * Compared
+             * @default 0
+             */
+            compared: number;
             /** Failures */
             failures: string[];
             mesh: components["schemas"]["ProofMesh"];
