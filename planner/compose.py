@@ -26,6 +26,7 @@ from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
+from .core.code import CodeMark
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
 from .core.graph import ModelGraph, Node
@@ -64,9 +65,9 @@ from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph",
-    "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "export", "load_model",
+    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
+    "shrunk_graph", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -143,6 +144,11 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
         )
     precision = precision_named(plan.decisions.precision)
     return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+
+
+def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
+    """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
+    return EXPORTERS[form].marks(training or train(plan), precision_named(plan.decisions.precision))
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
