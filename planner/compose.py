@@ -43,7 +43,7 @@ from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
-from .exporters import EXPORTERS
+from .exporters import EXPORTERS, ExporterDef
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
 from .hardware import precision as precision_named
@@ -133,7 +133,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     Raises
     ------
     ExportError
-        `export.onnx-source`, and what the exporter raises.
+        `export.form-unknown`, `export.onnx-source`, and what the exporter raises.
     """
     if plan.graph.source.kind == "onnx":
         raise ExportError(
@@ -143,12 +143,19 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
             subject=plan.graph.name,
         )
     precision = precision_named(plan.decisions.precision)
-    return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+    return _form(form).export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
 
 
 def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
     """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
-    return EXPORTERS[form].marks(training or train(plan), precision_named(plan.decisions.precision))
+    return _form(form).marks(training or train(plan), precision_named(plan.decisions.precision))
+
+
+def _form(name: str) -> ExporterDef:
+    if name not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
+        raise ExportError("export.form-unknown", f"There is no form {name!r} of exported code.", f"Use {known}.")
+    return EXPORTERS[name]
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
