@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     # What ranks would load one by one, which takes seconds.
     import torch
     import torch._dynamo
-    import torch.distributed.checkpoint  # noqa: F401
+    import torch.distributed.checkpoint
 
     torch.set_num_threads(1)
     gc.freeze()
