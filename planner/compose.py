@@ -36,7 +36,7 @@ from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
-from .cost import least_exchange_seconds, least_seconds, leg_seconds, node_seconds, step_seconds
+from .cost import least_exchange_seconds, least_seconds, leg_seconds, model_flops, node_seconds, step_seconds
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
@@ -142,7 +142,9 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
             subject=plan.graph.name,
         )
     precision = precision_named(plan.decisions.precision)
-    return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+    training = training or train(plan)
+    flops = model_flops(training) * plan.decisions.microbatches
+    return EXPORTERS[form].export(training, plan.decisions, precision, plan.cluster, flops, plan_text(plan))
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:

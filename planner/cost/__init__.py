@@ -6,9 +6,9 @@ from .communication import leg_seconds, redistribution_seconds, step_seconds
 from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 from .least import least_exchange_seconds, least_seconds
+from .work import model_flops
 
 __all__ = [
-    "Priced", "evaluate", "least_exchange_seconds", "least_seconds", "leg_seconds", "node_seconds", "price",
-    "redistribution_seconds",
-    "step_seconds",
+    "Priced", "evaluate", "least_exchange_seconds", "least_seconds", "leg_seconds", "model_flops",
+    "node_seconds", "price", "redistribution_seconds", "step_seconds",
 ]  # fmt: skip

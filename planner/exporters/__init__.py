@@ -13,7 +13,8 @@ from .explicit import export_bundle
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
-Export = Callable[[TrainingGraph, Decisions, Precision, ClusterSpec, str], dict[str, str]]
+Export = Callable[[TrainingGraph, Decisions, Precision, ClusterSpec, float, str], dict[str, str]]
+"""What is exported, the FLOPs of a step of the whole model, and the plan file → path → text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
