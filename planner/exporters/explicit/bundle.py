@@ -18,7 +18,7 @@ from .script import write_script
 from .write import Writer
 
 _RUNTIME = "planner.exporters.runtime"
-_NAMED = ("exchange", "parameters", "reshard", "steps", "uneven")
+_NAMED = ("exchange", "parameters", "recompute", "reshard", "steps", "uneven")
 """Modules of which a model imports single names."""
 
 

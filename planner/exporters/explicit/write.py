@@ -86,12 +86,14 @@ class Writer:
         start += ["self.layer_index = layer"] * layered
         held = (assigned(t, m.expression()) for t, m in self._member(module).children.items())
         lines += [f"        {line}" for long in (*start, *held) for line in wrapped(long, WIDTH)]
-        written: dict[str, str] = {}
+        written: dict[tuple[str, str], str] = {}
         for body in self.bodies[module]:
-            plain = self._function(body, "", dict(self._numbered(body)))
+            kind = "recomputed" if body.segment else "forward"
+            plain = kind, self._function(body, "", dict(self._numbered(body)))
             name = written.get(plain)
             if name is None:
-                name = written[plain] = f"forward_{len(written) + 1}" if written else "forward"
+                number = sum(other == kind for other, _ in written) + 1
+                name = written[plain] = f"{kind}_{number}" if number > 1 else kind
                 lines += ["", self._function(body, name, self._identifiers(body))]
             self.functions[module, body.number] = name
         doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
@@ -162,10 +164,10 @@ class Writer:
         found = Member()
         for body in self.bodies[module]:
             for line in body.lines:
-                if isinstance(line, Call):
+                if isinstance(line, Call) and line.body.module != module:
                     made = self._class(self.scope, line.body.module, self._layered(line.body.module))
                     found.at(_below(line.body.module, module)).made = Made(made)
-                elif isinstance(line.what, Assembly):
+                elif not isinstance(line, Call) and isinstance(line.what, Assembly):
                     run = line.what
                     place = _below(f"{run.path}.{run.layers.first}", module)
                     found.at(place).made = Made(self._run(run), run.layers.count, several=True)
@@ -222,7 +224,7 @@ class Writer:
         if not apart and not update.apart:
             return ""
         arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
-        arguments += ["apart=True"] * update.apart
+        arguments += [f'state="{update.values.source}"'] * update.apart
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
                 arguments.append(f"{role}=[{calls(moved, self.training.assignment.mesh)}]")
@@ -231,7 +233,7 @@ class Writer:
     def _layered(self, module: str) -> bool:
         """Return whether a line of a layer's class, or of its children, names the layer."""
         return self.scope > 0 and any(
-            self._layered(line.body.module) if isinstance(line, Call)
+            line.body.module != module and self._layered(line.body.module) if isinstance(line, Call)
             else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
             for body in self.bodies[module]
             for line in body.lines

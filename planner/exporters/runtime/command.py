@@ -10,6 +10,7 @@ from torch import nn
 
 from .data import Source
 from .failure import Watch, join
+from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
 from .options import Options, parse
@@ -59,6 +60,8 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
     mesh.compute = getattr(torch, options.dtype)
     model = build(mesh).to(mesh.compute)
     initialise(model, mesh, seed=options.seed)
+    if isinstance(model, RunsInStages):
+        model.spread()
     if options.compile:
         model.compile()
     training = Training(
@@ -69,6 +72,7 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
         rate=Rate(options.lr, options.steps, options.schedule, options.warmup, options.lr_end),
         state=State(seed=options.seed, scale=LossScale() if options.dtype == "float16" else None),
         clip=options.clip,
+        checkpoints=options.checkpoints,
     )
     source = source_of(settings, options)
     progress = Progress(settings, mesh, dtype=options.dtype, file=options.log_file)
@@ -85,10 +89,12 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
                     scale=state.scale, skipped=state.skipped,
                 )  # fmt: skip
             profile()
-            if number := stop.agreed():
+            number = stop.agreed()
+            training.save(last=last or number > 0)
+            if number and not last:
                 if mesh.rank == 0:
                     print(f"ended by signal {number} after step {taken.step}", flush=True)
-                return 0 if last else number
+                return number
     return 0
 
 

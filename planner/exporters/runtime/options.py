@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .rate import SCHEDULES
+from .resume import Checkpoints, add_options
 from .settings import Settings
 from .tokens import TYPES
 
@@ -37,6 +38,7 @@ class Options:
     profile_folder: str
     timeout: float
     patience: float
+    checkpoints: Checkpoints
 
 
 def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options:
@@ -48,8 +50,10 @@ def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options
         In place of the command line's.
     """
     parser = _parser(settings)
-    found = vars(parser.parse_args(arguments))
-    options = Options(**found | {"data": tuple(found["data"]), "betas": tuple(found["betas"])})
+    namespace = parser.parse_args(arguments)
+    found = {name: value for name, value in vars(namespace).items() if name in Options.__dataclass_fields__}
+    found |= {"data": tuple(namespace.data), "betas": tuple(namespace.betas)}
+    options = Options(**found, checkpoints=Checkpoints.of(namespace, parser))
     for name, least in (("steps", 0), ("warmup", 0), ("log_every", 1), ("microbatches", 1)):
         if found[name] < least:
             parser.error(f"--{name.replace('_', '-')} is at least {least}, not {found[name]}")
@@ -114,6 +118,8 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
         help="profile COUNT steps from step FIRST on, into a trace of each rank",
     )  # fmt: skip
     report.add_argument("--profile-folder", default="profile", metavar="FOLDER", help="where traces go")
+
+    add_options(parser)
 
     failure = parser.add_argument_group("failure")
     failure.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds a collective may take")

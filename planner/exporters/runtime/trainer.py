@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,14 +13,14 @@ from torch import nn
 from .clip import clip_factor, gradient_norm
 from .data import Batch, Source, local_batch, microbatch, share, synthetic_batch
 from .gradients import finish_gradients
+from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
 from .rate import Rate
 from .regather import regathering
+from .resume import Checkpoints
 from .scaling import LossScale
 from .settings import Settings
-
-Build = Callable[[Mesh], nn.Module]
 
 
 def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh, *, scale: float = 1.0) -> torch.Tensor:
@@ -33,6 +34,8 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh,
     scale
         What the gradients are to be multiplied by; the loss that is returned is not.
     """
+    if isinstance(model, RunsInStages):
+        return model.loss_of_step(batch, settings, scale=scale)
     total = torch.zeros((), device=mesh.device)
     count = settings.microbatches
     compute = next((p.dtype for p in model.parameters()), torch.float64)
@@ -52,7 +55,7 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh,
 class State:
     """How far training is: all that a checkpoint keeps beside tensors.
 
-    Batches, dropout and the learning rate follow from it and from the seed; no generator has a state of its own.
+    Batches, dropout and the learning rate follow from it; no generator has a state of its own.
 
     Parameters
     ----------
@@ -66,11 +69,21 @@ class State:
         Loss scale, where there is one.
     """
 
-    seed: int = 0
+    seed: int
     step: int = 0
     samples: int = 0
     skipped: int = 0
     scale: LossScale | None = None
+
+    def kept(self) -> dict[str, Any]:
+        """Return it as a checkpoint keeps it."""
+        return asdict(self)
+
+    def resumed(self, kept: Mapping[str, Any]) -> State:
+        """Return the state that a checkpoint kept; this one's loss scale, if the run before had none or needs none."""
+        scale = LossScale(**kept["scale"]) if self.scale and kept.get("scale") else self.scale
+        counts = {name: kept[name] for name in ("step", "samples", "skipped") if name in kept}
+        return replace(self, scale=scale, **counts)
 
 
 @dataclass(frozen=True)
@@ -88,10 +101,12 @@ class Training:
 
     Parameters
     ----------
+    state
+        Where to begin, unless a checkpoint says.
     clip
         Largest norm of all gradients together; longer ones are scaled down.
-    state
-        Where to begin.
+    checkpoints
+        What to go on from, and what to save.
     """
 
     def __init__(
@@ -104,9 +119,11 @@ class Training:
         rate: Rate,
         state: State,
         clip: float | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.model, self.settings, self.mesh, self.optimizer = model, settings, mesh, optimizer
-        self.rate, self.state, self.clip = rate, state, clip
+        self.rate, self.clip, self.checkpoints = rate, clip, checkpoints or Checkpoints()
+        self.state = state.resumed(self.checkpoints.begin(model, optimizer, mesh, {"seed": state.seed}))
 
     def step(self, source: Source, *, norm: bool = False) -> Taken:
         """Take one optimizer step on the next batch.
@@ -138,6 +155,10 @@ class Training:
         )
         return Taken(state.step, loss, rate, length)
 
+    def save(self, *, last: bool) -> None:
+        """Write a checkpoint if one is due after the step; `last` says whether the run ends here."""
+        self.checkpoints.after(self.model, self.optimizer, self.mesh, self.state.kept(), last=last)
+
 
 def training(
     model: nn.Module,
@@ -148,13 +169,26 @@ def training(
     rate: float,
     seed: int,
     clip: float | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Iterator[torch.Tensor]:
-    """Yield the loss of each optimizer step on synthetic data, at a constant rate."""
+    """Yield the loss of each optimizer step on synthetic data at a constant rate, from where a checkpoint leads to."""
+    if isinstance(model, RunsInStages):
+        model.spread()
     run = Training(
-        model, settings, mesh, MasterAdamW(model, mesh), rate=Rate(rate, steps), state=State(seed), clip=clip
+        model,
+        settings,
+        mesh,
+        MasterAdamW(model, mesh),
+        rate=Rate(rate, steps),
+        state=State(seed),
+        clip=clip,
+        checkpoints=checkpoints,
     )
-    for _ in range(steps):
-        yield run.step(synthetic(settings, seed)).loss
+    source = synthetic(settings, seed)
+    while run.state.step < steps:
+        loss = run.step(source).loss
+        run.save(last=run.state.step == steps)
+        yield loss
 
 
 def synthetic(settings: Settings, seed: int) -> Source:
