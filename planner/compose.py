@@ -27,6 +27,7 @@ from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
+from .core.code import CodeMark
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
 from .core.graph import Node
@@ -54,7 +55,7 @@ from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
-from .exporters import EXPORTERS
+from .exporters import EXPORTERS, ExporterDef
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
 from .hardware import precision as precision_named
@@ -77,9 +78,9 @@ from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph",
-    "stages_of", "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "export", "load_model",
+    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
+    "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -157,7 +158,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     Raises
     ------
     ExportError
-        `export.onnx-source`, and what the exporter raises.
+        `export.form-unknown`, `export.onnx-source`, and what the exporter raises.
     """
     if plan.graph.source.kind == "onnx":
         raise ExportError(
@@ -169,7 +170,19 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     precision = precision_named(plan.decisions.precision)
     training = training or train(plan)
     flops = model_flops(training) * plan.decisions.microbatches
-    return EXPORTERS[form].export(training, plan.decisions, precision, plan.cluster, flops, plan_text(plan))
+    return _form(form).export(training, plan.decisions, precision, plan.cluster, flops, plan_text(plan))
+
+
+def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
+    """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
+    return _form(form).marks(training or train(plan), precision_named(plan.decisions.precision))
+
+
+def _form(name: str) -> ExporterDef:
+    if name not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
+        raise ExportError("export.form-unknown", f"There is no form {name!r} of exported code.", f"Use {known}.")
+    return EXPORTERS[name]
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
+from ...core.code import CodeMark
 from ...core.plan import Decisions, Precision
 from .classes import fold
 from .distinct import Classes
 from .launch import launch_files
+from .marks import Span, shifted
 from .program import containers, programs
 from .readme import write_readme
 from .script import write_script
 from .write import Writer
 
+MODEL = "model.py"
 _RUNTIME = "planner.exporters.runtime"
 _NAMED = ("exchange", "parameters", "recompute", "reshard", "steps", "uneven")
 """Modules of which a model imports single names."""
@@ -35,19 +39,36 @@ def export_bundle(
     plan_text
         The plan file, which the bundle carries as `plan.json`.
     """
-    model, root_class = _model(training, precision)
-    train = write_script(training, decisions, precision, cluster, flops, root_class)
+    model = _model(training, precision)
+    train = write_script(training, decisions, precision, cluster, flops, model.root_class)
     bundle = {
-        "model.py": model,
+        MODEL: model.text,
         "train.py": train,
         "plan.json": plan_text,
         "README.md": write_readme(training, decisions, cluster),
     }
-    return bundle | launch_files(training.assignment.graph.name, cluster) | _runtime((model, train))
+    return bundle | launch_files(training.assignment.graph.name, cluster) | _runtime((model.text, train))
 
 
-def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
-    """Return `model.py` and the name of the whole model's class."""
+def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
+    """Return which lines stand for which nodes and edges of the plan's view, in the order of the lines."""
+    spans = sorted(_model(training, precision).spans, key=lambda span: span.first)
+    return tuple(
+        CodeMark(path=MODEL, first=span.first + 1, last=span.last + 1, nodes=span.nodes, edges=span.edges)
+        for span in spans
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    """`model.py`, the name of the whole model's class, and what the lines stand for."""
+
+    text: str
+    root_class: str
+    spans: tuple[Span, ...]
+
+
+def _model(training: TrainingGraph, precision: Precision) -> _Model:
     assignment = training.assignment
     lists = containers(assignment.graph)
     own = [p.parameter.name for p in assignment.assemblies[0].parameters]
@@ -63,14 +84,20 @@ def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
         wanted = _class_names(training, index)
         for module in writer.bodies:
             written.add(index, module, wanted[module], writer.write(module))
-    text = "\n\n".join(written.texts())
+    texts = list(written.texts())
+    text = "\n\n".join(each for each, _ in texts)
     title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
     how = (
         "Every tensor is this rank's shard. Comments give the layout of each result and, above each resharding call,\n"
         "the plan's edge: the value, its layout, the layouts that its readers want, and the bytes passed."
     )
-    header = f'"""{title}\n\n{how}\n"""\n\n' + _imports(text)
-    return f"{header}\n\n{text}", written.names[0, ""]
+    header = f'"""{title}\n\n{how}\n"""\n\n{_imports(text)}\n\n'
+    spans: list[Span] = []
+    before = header.count("\n")
+    for each, found in texts:
+        spans += shifted(found, before)
+        before += each.count("\n") + 2
+    return _Model(text=header + text, root_class=written.names[0, ""], spans=tuple(spans))
 
 
 def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
