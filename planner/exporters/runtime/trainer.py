@@ -15,6 +15,7 @@ from torch import nn
 from .clip import clip_gradients
 from .data import Batch, Feed, local_batch, microbatch, share, synthetic_batch
 from .gradients import finish_gradients
+from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
 from .parameters import initialise
@@ -56,6 +57,8 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh)
     The loss is the mean of those of the microbatches. Where labels may be ignored, each microbatch counts by its share
     of those that are not, which makes it the mean over all valid targets of the step.
     """
+    if isinstance(model, RunsInStages):
+        return model.loss_of_step(batch, settings)
     total = torch.zeros((), device=mesh.device)
     count = settings.microbatches
     compute = next((p.dtype for p in model.parameters()), torch.float64)
@@ -91,6 +94,8 @@ def training(
     checkpoints
         What to go on from, and what to save.
     """
+    if isinstance(model, RunsInStages):
+        model.spread()
     optimizer = MasterAdamW(model, mesh, rate=rate)
     kept = checkpoints or Checkpoints()
     begin = kept.begin(model, optimizer, mesh, {"seed": seed})
