@@ -10,6 +10,7 @@ from ..core.assignment import TrainingGraph
 from ..core.cluster import ClusterSpec
 from ..core.plan import Decisions, Precision
 from .explicit import export_bundle
+from .native import export_native
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
@@ -32,6 +33,11 @@ EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
             name="explicit",
             summary="any plan, as modules on local shards with every resharding an explicit call",
             export=export_bundle,
+        ),
+        ExporterDef(
+            name="native",
+            summary="parallelize_module and fully_shard on the plain model, for plans that these express",
+            export=export_native,
         ),
     )
 })  # fmt: skip

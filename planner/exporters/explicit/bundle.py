@@ -35,11 +35,11 @@ def export_bundle(
     bundle = {
         "model.py": model,
         "train.py": train,
-        "launch.sh": _launch(cluster),
+        "launch.sh": launcher(cluster),
         "plan.json": plan_text,
         "README.md": _readme(training, decisions, cluster),
     }
-    return bundle | _runtime((model, train))
+    return bundle | runtime_of((model, train))
 
 
 def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
@@ -107,7 +107,7 @@ def _source(module: str) -> str:
     return files(_RUNTIME).joinpath(f"{module}.py").read_text("utf-8")
 
 
-def _runtime(texts: Iterable[str]) -> dict[str, str]:
+def runtime_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the runtime modules that these files import, directly or through each other."""
     wanted: set[str] = set()
     for text in texts:
@@ -129,7 +129,8 @@ def _runtime(texts: Iterable[str]) -> dict[str, str]:
     return {f"parallel/{name}.py": text for name, text in sorted(sources.items())}
 
 
-def _launch(cluster: ClusterSpec) -> str:
+def launcher(cluster: ClusterSpec) -> str:
+    """Return `launch.sh`."""
     return (
         "#!/usr/bin/env bash\n"
         f"# Start on every node; NODE_RANK and MASTER_ADDR tell nodes apart ({cluster.name}).\n"

@@ -46,6 +46,11 @@ def write_script(training: TrainingGraph, decisions: Decisions, precision: Preci
     )
 
 
+def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
+    """Return the lines that say what each input is fed with, one call of `Feed` each."""
+    return "".join(_call(fields) for fields in _feeds(training, decisions))
+
+
 def step_text(training: TrainingGraph, decisions: Decisions) -> str:
     """Return how much goes through the model in a step, for people."""
     count, seq = decisions.global_batch, decisions.seq
