@@ -10,10 +10,13 @@ from dataclasses import fields
 
 from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
+from ...core.evaluated import EvaluatedPlan
 from ...core.graph import Node
 from ...core.plan import Decisions, Precision
 from ...core.tensor import DTYPE_BYTES
-from ..explicit.bundle import launcher, runtime_of
+from ..explicit.bundle import runtime_of
+from ..explicit.launch import launch_files
+from ..explicit.readme import TRIED
 from ..explicit.script import step_text
 from .model import write_model
 from .modules import torch_modules
@@ -29,9 +32,7 @@ UNDERSTOOD = frozenset({
 """Decisions that this form knows; any other one must be as it is by default."""
 
 
-def export_native(
-    training: TrainingGraph, decisions: Decisions, precision: Precision, cluster: ClusterSpec, plan_text: str
-) -> dict[str, str]:
+def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     """Return the bundle of a plan as path → text; the same plan gives the same text.
 
     Raises
@@ -39,6 +40,7 @@ def export_native(
     ExportError
         `export.native-decisions` for a plan that parallelize_module and fully_shard do not express.
     """
+    training, decisions, precision = plan.training, plan.decisions, plan.precision
     problems = Problems()
     _hold_decisions(decisions, precision, problems)
     graph = training.assignment.graph
@@ -59,11 +61,10 @@ def export_native(
         "model.py": model.text,
         "parallelize.py": parallelize,
         "train.py": train,
-        "launch.sh": launcher(cluster),
-        "plan.json": plan_text,
-        "README.md": _readme(training, decisions, cluster, sharding),
+        "plan.json": plan.text,
+        "README.md": _readme(training, decisions, plan.cluster, sharding),
     }
-    return bundle | runtime_of((model.text, train))
+    return bundle | launch_files(graph.name, plan.cluster) | runtime_of((model.text, train))
 
 
 def _hold_decisions(decisions: Decisions, precision: Precision, problems: Problems) -> None:
@@ -95,8 +96,9 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec,
     listed = "".join(f"- {note}\n" for note in notes)
     return (
         f"# {graph.name} on {cluster.name}\n\n"
-        f"Mesh `{decisions.mesh}`, {step_text(training, decisions)}. Needs PyTorch 2.13 and nothing else.\n\n"
-        "```bash\n./launch.sh --steps 20\n```\n\n"
+        f"Mesh `{decisions.mesh}`, {step_text(training, decisions)}. Needs PyTorch and nothing else; "
+        f"run with torch {', '.join(TRIED)}.\n\n"
+        "```bash\nlaunch/torchrun.sh --steps 20\n```\n\n"
         "- `model.py`: the model as one device would run it. It returns the sum of the losses, which the trainer\n"
         "  divides by the number of targets on all ranks.\n"
         "- `parallelize.py`: the mesh, the styles of `parallelize_module`, and `fully_shard`.\n"

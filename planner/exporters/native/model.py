@@ -68,27 +68,34 @@ def write_model(
         for index, program in enumerate(made)
     }
     written = Classes(reserved=frozenset({"F", "nn", "ops", "torch"}))
+    names = written.begin()
     texts = _Texts(training=training, alone=alone.assignment.mesh, problems=problems, low=low)
     arguments: dict[str, tuple[str, ...]] = {}
     functions: dict[str, int] = {}
     for index in (*range(1, len(tops)), 0):
         writer = ModelWriter(
-            training=alone, scope=index, tops=tops, class_names=written.names, dtypes={}, modules=modules, texts=texts
+            training=alone,
+            scope=index,
+            tops=tops,
+            class_names=names,
+            dtypes={},
+            marked={},
+            title="the whole model",
+            modules=modules,
+            texts=texts,
         )
         for module, bodies in writer.bodies.items():
             wanted = next(m.class_name for m in graph.modules if m.path == module)
             written.add(index, module, wanted, writer.write(module))
             arguments[module] = tuple(name for name, _ in bodies[0].inputs)
             functions[module] = len(bodies)
-    text = "\n\n".join(written.texts())
+    text = "\n\n".join(each for each, _ in written.texts())
     head = [
         f'"""{graph.name}, as one device would run it; parallelize.py spreads it over ranks."""\n', "import torch",
         *(["import torch.nn.functional as F"] if "F." in text else []), "from torch import nn",
         *(["", OPERATORS] if "ops." in text else []),
     ]  # fmt: skip
-    return Model(
-        text="\n".join(head) + "\n\n\n" + text, root=written.names[0, ""], arguments=arguments, functions=functions
-    )
+    return Model(text="\n".join(head) + "\n\n\n" + text, root=names[0, ""], arguments=arguments, functions=functions)
 
 
 def _with_modules(program: Program, modules: Mapping[str, TorchModule]) -> Program:
@@ -201,14 +208,14 @@ class ModelWriter(Writer):
         lines += [f"        {line}" for long in (*start, *held, *tied) for line in wrapped(long, WIDTH)]
         written: dict[str, str] = {}
         for body in self.bodies[module]:
-            plain = self._function(body, "", dict(self._numbered(body)))
+            plain, _ = self._function(body, "", dict(self._numbered(body)))
             name = written.get(plain)
             if name is None:
                 name = written[plain] = f"forward_{len(written) + 1}" if written else "forward"
-                lines += ["", self._function(body, name, self._identifiers(body))]
+                lines += ["", self._function(body, name, self._identifiers(body))[0]]
             self.functions[module, body.number] = name
         doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
-        return ClassText(base="nn.Module", doc=doc, text="\n".join(lines) + "\n")
+        return ClassText(base="nn.Module", doc=doc, text="\n".join(lines) + "\n", spans=())
 
     def _member(self, module: str) -> Member:
         found = Writer._member(self, module)
@@ -241,6 +248,7 @@ def _as_dicts(member: Member) -> None:
     """Let modules that only hold parameters be dicts of them."""
     for child in member.children.values():
         if child.weights:
+            child.updates = ()
             child.made, child.weights = Made(f"nn.ParameterDict({{{child.weights}}})"), ""
         _as_dicts(child)
 

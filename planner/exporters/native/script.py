@@ -193,7 +193,7 @@ def write_train(
         for line in wrapped(f"{name}={value!r},".replace("'", '"'), WIDTH)
     )
     return (
-        f'"""Train {assignment.graph.name} by the plan in plan.json; launch.sh starts it."""\n\n'
+        f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
         f"from model import {root}\n"
         "from parallel.data import Feed\n"
         "from parallel.native import Settings, main\n"
