@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 import zlib
 from datetime import timedelta
 from multiprocessing.connection import Connection
@@ -37,7 +38,13 @@ def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -
         try:
             pipe.send(run(job))
         except Exception as problem:
-            pipe.send(f"{type(problem).__name__}: {problem}")
+            pipe.send(f"{type(problem).__name__}: {problem}{_place(problem)}")
+
+
+def _place(problem: Exception) -> str:
+    """Return the line of the model that an error came up in, in brackets; empty if it was in none."""
+    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if Path(frame.filename).name == "model.py"]
+    return f" (model.py, line {lines[-1].lineno}: {lines[-1].line})" if lines else ""
 
 
 def run(job: Job) -> RankResult:

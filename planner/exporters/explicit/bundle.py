@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
+from ...core.code import CodeMark
 from ...core.plan import Decisions, Precision
 from .classes import fold
 from .distinct import Classes
+from .marks import Span, shifted
+from .parts import Part, parts
 from .program import containers, programs
 from .script import step_text, write_script
 from .write import Writer
 
+MODEL = "model.py"
 _RUNTIME = "planner.exporters.runtime"
-_NAMED = ("exchange", "parameters", "reshard", "steps", "uneven")
+_NAMED = ("exchange", "parameters", "recompute", "reshard", "steps", "uneven")
 """Modules of which a model imports single names."""
 
 
@@ -30,52 +35,88 @@ def export_bundle(
     plan_text
         The plan file, which the bundle carries as `plan.json`.
     """
-    model, root_class = _model(training, precision)
-    train = write_script(training, decisions, precision, root_class)
+    model = _model(training, precision)
+    train = write_script(training, decisions, precision, model.classes[0])
     bundle = {
-        "model.py": model,
+        MODEL: model.text,
         "train.py": train,
         "launch.sh": _launch(cluster),
         "plan.json": plan_text,
         "README.md": _readme(training, decisions, cluster),
     }
-    return bundle | _runtime((model, train))
+    return bundle | _runtime((model.text, train))
 
 
-def _model(training: TrainingGraph, precision: Precision) -> tuple[str, str]:
-    """Return `model.py` and the name of the whole model's class."""
+def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
+    """Return which lines stand for which nodes and edges of the plan's view, in the order of the lines."""
+    spans = sorted(_model(training, precision).spans, key=lambda span: span.first)
+    return tuple(
+        CodeMark(path=MODEL, first=span.first + 1, last=span.last + 1, nodes=span.nodes, edges=span.edges)
+        for span in spans
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    """`model.py`, the names of the classes of the whole model or of its stages, and what the lines stand for."""
+
+    text: str
+    classes: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+
+def _model(training: TrainingGraph, precision: Precision) -> _Model:
     assignment = training.assignment
-    lists = containers(assignment.graph)
-    own = [p.parameter.name for p in assignment.assemblies[0].parameters]
-    tops = {
-        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
-        for index, program in enumerate(programs(training))
-    }
     dtypes = {"compute": precision.compute, "gradient": precision.gradient}
     reserved = frozenset({"F", "Mesh", "nn", "ops", "torch"}.union(*map(_public, _NAMED)))
     written = Classes(reserved=reserved)
-    for index in (*range(1, len(tops)), 0):
-        writer = Writer(training=training, scope=index, tops=tops, class_names=written.names, dtypes=dtypes)
-        wanted = _class_names(training, index)
-        for module in writer.bodies:
-            written.add(index, module, wanted[module], writer.write(module))
-    text = "\n\n".join(written.texts())
+    classes = tuple(_add(written, part, dtypes) for part in parts(training))
+    texts = list(written.texts())
+    text = "\n\n".join(each for each, _ in texts)
     title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
     how = (
         "Every tensor is this rank's shard. Comments give the layout of each result and, above each resharding call,\n"
         "the plan's edge: the value, its layout, the layouts that its readers want, and the bytes passed."
     )
-    header = f'"""{title}\n\n{how}\n"""\n\n' + _imports(text)
-    return f"{header}\n\n{text}", written.names[0, ""]
+    header = f'"""{title}\n\n{how}\n"""\n\n{_imports(text)}\n\n'
+    spans: list[Span] = []
+    before = header.count("\n")
+    for each, found in texts:
+        spans += shifted(found, before)
+        before += each.count("\n") + 2
+    return _Model(text=header + text, classes=classes, spans=tuple(spans))
 
 
-def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
-    """Return module path → class name; classes of a run that is one of several carry its layers."""
+def _add(written: Classes, part: Part, dtypes: Mapping[str, str]) -> str:
+    """Write the classes of a part, and return the name of that of its top."""
+    training, names = part.training, written.begin()
+    lists = containers(training.assignment.graph)
+    own = [p.parameter.name for p in training.assignment.assemblies[0].parameters]
+    tops = {
+        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
+        for index, program in enumerate(programs(training))
+    }
+    for index in (*range(1, len(tops)), 0):
+        writer = Writer(
+            training=training, scope=index, tops=tops, class_names=names, dtypes=dtypes, marked=part.marked,
+            title="the whole model" if part.number is None else f"stage {part.number} of the model",
+        )  # fmt: skip
+        wanted = _class_names(part, index)
+        for module in writer.bodies:
+            written.add(index, module, wanted[module], writer.write(module))
+    return names[0, ""]
+
+
+def _class_names(part: Part, index: int) -> dict[str, str]:
+    """Return module path → class name; classes of a run that is one of several carry its layers, others a stage's."""
+    training = part.training
     assemblies = training.assignment.assemblies
     assembly = assemblies[index]
     several = sum(a.name == assembly.name for a in assemblies) > 1
     layers = assembly.layers
     suffix = f"{layers.first}To{layers.last}" if assembly.name and several else ""
+    if not assembly.name and part.number is not None:
+        suffix = f"Stage{part.number}"
     return {module.path: module.class_name + suffix for module in training.assignment.graph.modules}
 
 

@@ -193,5 +193,5 @@ def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
 def logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     """Return what a communication gives, after noting it in the mesh's log if there is one."""
     if mesh.log is not None:
-        mesh.log.append((kind, axes, x.numel(), out.numel()))
+        mesh.log.append((kind, axes, x.numel() * x.element_size(), out.numel() * out.element_size()))
     return out

@@ -20,6 +20,7 @@ from .mesh import Mesh
 from .optimizer import MasterAdamW
 from .parameters import initialise
 from .regather import regathering
+from .resume import Checkpoints, add_options
 
 Build = Callable[[Mesh], nn.Module]
 
@@ -82,24 +83,30 @@ def training(
     rate: float,
     seed: int,
     clip: float | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Iterator[torch.Tensor]:
-    """Yield the loss of each optimizer step on synthetic data.
+    """Yield the loss of each optimizer step on synthetic data, from the step that a checkpoint leads to.
 
     Parameters
     ----------
     clip
         Largest norm of all gradients together; longer ones are scaled down.
+    checkpoints
+        What to go on from, and what to save.
     """
     if isinstance(model, RunsInStages):
         model.spread()
     optimizer = MasterAdamW(model, mesh, rate=rate)
-    for step in range(steps):
+    kept = checkpoints or Checkpoints()
+    begin = kept.begin(model, optimizer, mesh, {"seed": seed})
+    for step in range(begin["step"], steps):
         batch = synthetic_batch(step, settings.inputs, seed=seed)
         mesh.step = step
         loss = loss_of_step(model, batch, settings, mesh)
         if clip is not None:
             clip_gradients(model, mesh, clip)
         optimizer.step()
+        kept.after(model, optimizer, mesh, {"step": step + 1, "seed": seed}, last=step + 1 == steps)
         yield loss
 
 
@@ -122,7 +129,9 @@ def main(build: Build, settings: Settings) -> None:
     parser.add_argument("--clip", type=float, default=None, help="largest norm of the gradients")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default=settings.dtype, choices=["float64", "float32", "bfloat16"])
+    add_options(parser)
     arguments = parser.parse_args()
+    checkpoints = Checkpoints.of(arguments, parser)
     # Tensors that the model makes itself, in its own type.
     torch.set_default_dtype(getattr(torch, arguments.dtype))
     mesh = start(settings)
@@ -131,11 +140,18 @@ def main(build: Build, settings: Settings) -> None:
         model = build(mesh).to(mesh.compute)
         initialise(model, mesh, seed=arguments.seed)
         losses = training(
-            model, settings, mesh, steps=arguments.steps, rate=arguments.lr, seed=arguments.seed, clip=arguments.clip
+            model,
+            settings,
+            mesh,
+            steps=arguments.steps,
+            rate=arguments.lr,
+            seed=arguments.seed,
+            clip=arguments.clip,
+            checkpoints=checkpoints,
         )
-        for step, loss in enumerate(losses):
+        for loss in losses:
             if mesh.rank == 0:
-                print(f"step {step} loss {loss.item():.12g}", flush=True)
+                print(f"step {mesh.step} loss {loss.item():.12g}", flush=True)
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
