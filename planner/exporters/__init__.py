@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.assignment import TrainingGraph
-from ..core.cluster import ClusterSpec
 from ..core.code import CodeMark
-from ..core.plan import Decisions, Precision
+from ..core.evaluated import EvaluatedPlan
+from ..core.plan import Precision
 from .explicit import export_bundle, mark_bundle
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
-Export = Callable[[TrainingGraph, Decisions, Precision, ClusterSpec, str], dict[str, str]]
+Export = Callable[[EvaluatedPlan], dict[str, str]]
 Marks = Callable[[TrainingGraph, Precision], tuple[CodeMark, ...]]
 
 

@@ -1,4 +1,4 @@
-"""The files of a bundle: the model, the runtime modules that it needs, a training script and its launcher."""
+"""The files of a bundle: the model, the runtime modules that it needs, a training script, and what starts it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
-from ...core.cluster import ClusterSpec
 from ...core.code import CodeMark
-from ...core.plan import Decisions, Precision
+from ...core.evaluated import EvaluatedPlan
+from ...core.plan import Precision
 from .classes import fold
 from .distinct import Classes
+from .launch import launch_files
 from .marks import Span, shifted
 from .parts import Part, parts
 from .program import containers, programs
-from .script import step_text, write_script
+from .readme import write_readme
+from .script import write_script
+from .stages import write_stages
 from .write import Writer
 
 MODEL = "model.py"
@@ -25,26 +28,20 @@ _NAMED = ("exchange", "parameters", "recompute", "reshard", "steps", "uneven")
 """Modules of which a model imports single names."""
 
 
-def export_bundle(
-    training: TrainingGraph, decisions: Decisions, precision: Precision, cluster: ClusterSpec, plan_text: str
-) -> dict[str, str]:
-    """Return the bundle of a plan as path → text; the same plan gives the same text.
-
-    Parameters
-    ----------
-    plan_text
-        The plan file, which the bundle carries as `plan.json`.
-    """
-    model = _model(training, precision)
-    train = write_script(training, decisions, precision, model.classes[0])
+def export_bundle(plan: EvaluatedPlan) -> dict[str, str]:
+    """Return the bundle of a plan as path → text; the same plan gives the same text."""
+    model = _model(plan.training, plan.precision)
+    train = write_script(plan, model.classes)
+    stages = write_stages(plan, model.classes)
     bundle = {
         MODEL: model.text,
         "train.py": train,
-        "launch.sh": _launch(cluster),
-        "plan.json": plan_text,
-        "README.md": _readme(training, decisions, cluster),
+        "plan.json": plan.text,
+        "README.md": write_readme(plan.training, plan.decisions, plan.cluster),
     }
-    return bundle | _runtime((model.text, train))
+    launch = launch_files(plan.training.assignment.graph.name, plan.cluster)
+    code = (text for name, text in ({MODEL: model.text, "train.py": train} | stages).items() if name.endswith(".py"))
+    return bundle | stages | launch | _runtime(code)
 
 
 def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
@@ -130,12 +127,12 @@ def _imports(text: str) -> str:
         lines.append("from parallel import operators as ops")
     optional = ("indexing", "ordered", "reductions", "windows")
     lines += [f"from parallel import {module}" for module in optional if f"{module}." in text]
-    lines.append("from parallel.mesh import Mesh")
+    named = ["from parallel.mesh import Mesh"]
     for module in _NAMED:
         used = [name for name in _public(module) if f"{name}(" in text or f"({name}):" in text]
         if used:
-            lines.append(f"from parallel.{module} import {', '.join(used)}")
-    return "\n".join(lines) + "\n"
+            named.append(f"from parallel.{module} import {', '.join(used)}")
+    return "\n".join([*lines, *sorted(named)]) + "\n"
 
 
 def _public(module: str) -> list[str]:
@@ -168,35 +165,3 @@ def _runtime(texts: Iterable[str]) -> dict[str, str]:
         }
     sources["__init__"] = _source("__init__")
     return {f"parallel/{name}.py": text for name, text in sorted(sources.items())}
-
-
-def _launch(cluster: ClusterSpec) -> str:
-    return (
-        "#!/usr/bin/env bash\n"
-        f"# Start on every node; NODE_RANK and MASTER_ADDR tell nodes apart ({cluster.name}).\n"
-        "set -euo pipefail\n"
-        'cd "$(dirname "$0")"\n'
-        "exec torchrun \\\n"
-        f'    --nnodes "${{NNODES:-{cluster.nodes}}}" \\\n'
-        f'    --nproc-per-node "${{NPROC_PER_NODE:-{cluster.devices_per_node}}}" \\\n'
-        '    --node-rank "${NODE_RANK:-0}" \\\n'
-        '    --master-addr "${MASTER_ADDR:-127.0.0.1}" \\\n'
-        '    --master-port "${MASTER_PORT:-29500}" \\\n'
-        '    train.py "$@"\n'
-    )
-
-
-def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> str:
-    graph = training.assignment.graph
-    return (
-        f"# {graph.name} on {cluster.name}\n\n"
-        f"Mesh `{decisions.mesh}`, {step_text(training, decisions)}. Needs PyTorch and nothing else.\n\n"
-        "```bash\n./launch.sh --steps 20\n```\n\n"
-        "- `model.py`: the model on local shards. Each `reshard` or `fan_out` is one edge of the plan, named in the\n"
-        "  comment above it with its layouts and bytes.\n"
-        "- `parallel/`: the runtime, plain `torch.distributed`.\n"
-        "- `train.py`: AdamW on local shards and synthetic data; `--dtype float64` for comparisons.\n"
-        "- `plan.json`: the decisions that this was written from; open it with `shardwright evaluate plan.json`.\n\n"
-        "Parameter names are those of the original model, so its checkpoints can be cut into shards with\n"
-        "`parallel.layout.shard`.\n"
-    )

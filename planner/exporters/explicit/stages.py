@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from ...collectives import COLLECTIVES
 from ...core.assignment import TrainingGraph
-from ...core.plan import Decisions
-from ...core.schedule import Schedule
+from ...core.evaluated import EvaluatedPlan
 from ...core.stage import plain
-from ...errors import ExportError
 from .parts import Part, Received, parts
 from .program import outside
 
@@ -17,29 +15,18 @@ STAGES, SCHEDULE = "stages.py", "schedule.csv"
 WIDTH = 120
 
 
-def write_stages(
-    training: TrainingGraph, decisions: Decisions, schedule: Schedule | None, rows: str, classes: tuple[str, ...]
-) -> dict[str, str]:
+def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str]:
     """Return the two files as path → text; none for a model in one piece.
 
     Parameters
     ----------
-    schedule, rows
-        What the plan's schedule is, and its text with a row for each rank of the pipeline.
     classes
         Names of the classes of the stages.
-
-    Raises
-    ------
-    ExportError
-        `export.schedule-missing` when the plan has stages and nobody says their order.
     """
-    if decisions.pipeline is None:
+    if plan.decisions.pipeline is None:
         return {}
-    if schedule is None:
-        raise ExportError(
-            "export.schedule-missing", "The plan has stages, and no schedule was given.", "Export it as a whole plan."
-        )
+    training, schedule = plan.training, plan.schedule
+    assert schedule is not None, "a plan with stages has a schedule"
     each = parts(training)
     made = [(part.number, received) for part in each for received in part.received]
     source = _sources(each)
@@ -53,7 +40,7 @@ def write_stages(
         "from parallel.stages import Chain, Pipeline, Stage, Wire",
         "",
         "PIPELINE = Pipeline(",
-        f'    axis="{decisions.pipeline.axis}",',
+        f'    axis="{plan.decisions.pipeline.axis}",',
         "    stages=(",
         *(line for part, name in zip(each, classes, strict=True) for line in _stage(part, name)),
         "    ),",
@@ -69,7 +56,7 @@ def write_stages(
         f"    groups={_tuple(_groups(training))},",
         ")",
     ]
-    return {STAGES: "\n".join(lines) + "\n", SCHEDULE: rows}
+    return {STAGES: "\n".join(lines) + "\n", SCHEDULE: plan.schedule_text}
 
 
 def _chain(stages: tuple[int, ...], microbatches: tuple[int, ...]) -> Mapping[str, str]:

@@ -13,9 +13,9 @@ from .mail import Mail, lines, reads, writes
 from .mesh import Mesh
 from .passes import Passes, Tensors
 from .regather import regathering
+from .settings import Settings
 from .staged import Staged
 from .stages import Pipeline
-from .trainer import Settings
 
 
 def by_table(pipeline: Pipeline) -> Callable[[Mesh], Staged]:
@@ -34,7 +34,7 @@ class _ByTable(Staged):
         self.cells = read_row(pipeline.rows[self.place])
         self.mail = Mail(pipeline, mesh)
 
-    def run(self, batch: Batch, settings: Settings) -> torch.Tensor:
+    def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run all cells."""
         self.mail.begin()
         total = torch.zeros((), dtype=torch.float64, device=self.mesh.device)
@@ -45,7 +45,7 @@ class _ByTable(Staged):
             for action in cell:
                 self.begin(action.microbatch, settings)
                 if action.kind == "F":
-                    total = total + self._forward(action, batch, settings)
+                    total = total + self._forward(action, batch, settings, scale)
                 elif action.kind == "W":
                     self.passes[action.stage].backward_weights(action.microbatch)
                 else:
@@ -54,7 +54,7 @@ class _ByTable(Staged):
         self.mail.end()
         return total
 
-    def _forward(self, action: Action, batch: Batch, settings: Settings) -> torch.Tensor | float:
+    def _forward(self, action: Action, batch: Batch, settings: Settings, scale: float) -> torch.Tensor | float:
         """Run a stage's forward and send what it gives; return the loss, by its share, that the last stage gives."""
         received: Tensors = {}
         for message in reads(self.pipeline, action):
@@ -63,7 +63,7 @@ class _ByTable(Staged):
         inputs, weight = self.inputs(action.stage, action.microbatch, batch, settings)
         passes = self.passes[action.stage]
         with regathering() if settings.regather else nullcontext():
-            values = passes.forward(action.microbatch, inputs, received, weight)
+            values = passes.forward(action.microbatch, inputs, received, weight, scale)
         for message in writes(self.pipeline, action):
             self.mail.give(message, values[self.pipeline.wires[message.wire].value])
         return 0.0 if weight is None else values[passes.stage.gives[-1]].detach()

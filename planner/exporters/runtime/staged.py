@@ -14,9 +14,9 @@ from .data import Batch, local_batch, microbatch, share
 from .gradients import finish_gradients
 from .mesh import Line, Mesh
 from .passes import Tensors
+from .settings import Settings
 from .stages import Pipeline
 from .steps import AllReduce
-from .trainer import Settings
 
 
 class Staged(nn.Module):
@@ -71,19 +71,22 @@ class Staged(nn.Module):
         """Give all copies of a parameter the values of the first."""
         self.copies.spread()
 
-    def loss_of_step(self, batch: Batch, settings: Settings) -> torch.Tensor:
-        """Run one step on a global batch; return its loss on every rank and leave gradients in the parameters."""
+    def loss_of_step(self, batch: Batch, settings: Settings, *, scale: float = 1.0) -> torch.Tensor:
+        """Run one step on a global batch; return its loss on every rank and leave gradients in the parameters.
+
+        The gradients are multiplied by `scale`, the loss is not.
+        """
         if settings.microbatches != self.pipeline.microbatches:
             raise ValueError(
                 f"the schedule runs {self.pipeline.microbatches} microbatches, but a step has {settings.microbatches}"
             )
-        total = self.run(batch, settings).to(self.mesh.device, torch.float64)
+        total = self.run(batch, settings, scale).to(self.mesh.device, torch.float64)
         finish_gradients(self, self.mesh)
         self.copies.add()
         return AllReduce(axes=(self.pipeline.axis,))(total, self.mesh)
 
     @abstractmethod
-    def run(self, batch: Batch, settings: Settings) -> torch.Tensor:
+    def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run forward and backward of all microbatches; return what this rank has of the loss, zero if nothing."""
 
     def begin(self, index: int, settings: Settings) -> None:

@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 
 from .mesh import Axes, Mesh
+from .names import all_gather_single as _gather
+from .names import reduce_scatter_single as _scatter
 
 Part = tuple[int, Axes]
 """A tensor dim, and mesh axes on it."""
@@ -22,9 +24,6 @@ _REDUCE = {
     "max": dist.ReduceOp.MAX,
     "min": dist.ReduceOp.MIN,
 }
-# torch 2.13 renamed these two; older releases know the names on the right only.
-_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
-_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from .mail import dtype_of, sent
 from .mesh import Mesh
 from .passes import Passes
 from .regather import regathering
+from .settings import Settings
 from .staged import Staged
 from .stages import Pipeline, Stage, Wire
 from .steps import logged
-from .trainer import Settings
 
 _ONE_STAGE = ("ScheduleGPipe", "Schedule1F1B")
 _LOOPED = ("ScheduleInterleaved1F1B", "ScheduleLoopedBFS", "ScheduleInterleavedZeroBubble")
@@ -78,12 +78,12 @@ class _ByTorch(Staged):
         self.schedule = schedule
         self._made: Any = None
 
-    def run(self, batch: Batch, settings: Settings) -> torch.Tensor:
+    def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run the schedule."""
         if self._made is None:
             self._made = self._make(settings.microbatches)
         for turns in self.turns:
-            turns.batch, turns.settings = batch, settings
+            turns.batch, turns.settings, turns.scale = batch, settings, scale
         numbers = torch.arange(settings.microbatches, device=self.mesh.device)
         losses: list[torch.Tensor] = []
         first = (numbers,) if any(turns.part == 0 for turns in self.turns) else ()
@@ -115,6 +115,7 @@ class _Turns(nn.Module):
 
     batch: Batch
     settings: Settings
+    scale: float
 
     def __init__(self, model: Staged, stage: int, module: nn.Module, *, splits: bool) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ class _Pass(torch.autograd.Function):
             for wire, x in zip(turns.received, received, strict=True)
         }
         with torch.enable_grad(), regathering() if turns.settings.regather else nullcontext():
-            values = turns.passes.forward(index, inputs, came, weight)
+            values = turns.passes.forward(index, inputs, came, weight, turns.scale)
         found = tuple(values[name].detach() for name in turns.given)
         ctx.mark_non_differentiable(*(x for x in found if not x.is_floating_point()))
         return found
