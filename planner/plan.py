@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import TypeVar
 
 from .assign import sample_factors, span
 from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
-from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset
+from .core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    Preset,
+    RecomputeDecision,
+    StageDecision,
+)
 from .core.symbol import evaluate
 from .errors import PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .ops import OPS
 from .presets import PRESETS
+from .schedules import part_count, pipeline_of
 from .surfaces import Counts, Side, decide
+
+Named = TypeVar("Named", FactorDecision, RecomputeDecision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +55,8 @@ class Plan:
             )
         precision_named(d.precision)
         self.cluster.must_fit(d.mesh)
+        if d.pipeline is not None:
+            self._check_pipeline(d.pipeline)
 
     def _check_sizes(self) -> None:
         """Hold batch and sequence to what the model leaves open."""
@@ -64,6 +79,27 @@ class Plan:
                 f"{name} fixes its batch: a step takes its inputs as they are, once, not {d.global_batch} times.",
                 "Use a global_batch of 1, or load the model with an open batch.",
             )
+
+    def _check_pipeline(self, pipeline: PipelineDecision) -> None:
+        """Hold the pipeline to its axis, and its schedule to the ranks and microbatches that there are."""
+        d = self.decisions
+        ranks = d.mesh.size(pipeline.axis)
+        sharded = next((name for name, axes in _axes_by_target(d) if pipeline.axis in axes), None)
+        if sharded is not None:
+            raise PlannerError(
+                "pipeline.axis-used",
+                f"The stages lie along {pipeline.axis}, and {sharded!r} is sharded over it.",
+                "Give the pipeline an axis of its own.", subject=sharded,
+            )  # fmt: skip
+        pipeline_of(pipeline.schedule, ranks, d.microbatches, pipeline.per_rank)
+
+    @property
+    def parts(self) -> int:
+        """Number of parts that the model is cut into: 1 without a pipeline."""
+        d = self.decisions
+        if d.pipeline is None:
+            return 1
+        return part_count(d.pipeline.schedule, d.mesh.size(d.pipeline.axis), d.microbatches, d.pipeline.per_rank)
 
     @staticmethod
     def new(
@@ -150,8 +186,8 @@ class Plan:
         return self._with(factors=left)
 
     def clear(self) -> Plan:
-        """Forget all decisions on sharding; model, cluster, mesh and batch stay."""
-        return self._with(factors=(), kept=(), parameters=())
+        """Forget all decisions on sharding, places and recompute; model, cluster, mesh and batch stay."""
+        return self._with(factors=(), kept=(), parameters=(), recompute=())
 
     def on(self, *, cluster: str, mesh: Mapping[str, int] | DeviceMesh | str) -> Plan:
         """Move the plan to another cluster and mesh; axes that the new mesh lacks are taken from the decisions."""
@@ -175,6 +211,7 @@ class Plan:
                     for p in decisions.parameters
                     if p.layout is None or p.layout.used <= known
                 ),
+                pipeline=decisions.pipeline if decisions.pipeline and decisions.pipeline.axis in known else None,
             ),
         )
 
@@ -225,6 +262,49 @@ class Plan:
         )
         return self._with(parameters=(*self.decisions.parameters, decision))
 
+    def pipelined(
+        self, axis: str, schedule: str = "1f1b", *, per_rank: int = 0, stages: Mapping[str, int] | None = None,
+    ) -> Plan:  # fmt: skip
+        """Cut the model into stages along a mesh axis.
+
+        Parameters
+        ----------
+        schedule
+            Key of the table `SCHEDULES`, an alias, or `automatic`.
+        per_rank
+            Stages that each rank holds; 0 for what the schedule needs.
+        stages
+            Target → stage, such as `{"layers.0-15": 0, "layers.16-31": 1}`; balanced if there are none.
+
+        Raises
+        ------
+        PlannerError
+            `mesh.axis-unknown`, `pipeline.axis-used`, `schedule.unknown`, and what the schedule refuses.
+        """
+        decided = tuple(StageDecision(target=target, stage=stage) for target, stage in (stages or {}).items())
+        pipeline = PipelineDecision(axis=axis, schedule=schedule, per_rank=per_rank, stages=decided)
+        return self._with(pipeline=pipeline)
+
+    def unpipelined(self) -> Plan:
+        """Put the model in one piece again."""
+        return self._with(pipeline=None)
+
+    def recompute(self, target: str, *, again: bool = True) -> Plan:
+        """Keep of the modules or operators that `target` names only what goes in, and compute the rest in backward.
+
+        Parameters
+        ----------
+        again
+            False takes out what an earlier decision named; what no decision is left on is forgotten altogether.
+
+        Examples
+        --------
+        `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
+        """
+        others = tuple(d for d in self.decisions.recompute if d.target != target)
+        added = (RecomputeDecision(target=target, again=again),) if again or others else ()
+        return self._with(recompute=(*others, *added))
+
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
         """Cut a mesh axis into several, e.g. `tp:8` into `tp0:2,tp1:4`; all decisions follow."""
         mesh, parts = self.decisions.mesh.split(axis, sizes)
@@ -270,7 +350,10 @@ class Plan:
             added = tuple(axis for axis in filled(template.axes) if axis not in before)
             factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
         parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
-        return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+        plan = self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+        for decision in self._named(preset.recompute) or preset.recompute:
+            plan = plan.recompute(decision.target, again=decision.again)
+        return plan
 
     def _sampled(self, preset: Preset) -> tuple[FactorDecision, ...]:
         """Return the decisions that shard the samples.
@@ -290,11 +373,11 @@ class Plan:
             )  # fmt: skip
         return tuple(FactorDecision(target=target, factor=factor, axes=preset.samples) for target, factor in places)
 
-    def _named(self, factors: tuple[FactorDecision, ...]) -> tuple[FactorDecision, ...]:
+    def _named(self, decisions: tuple[Named, ...]) -> tuple[Named, ...]:
         """Return the decisions that name a node of the model."""
         blocks = [self.graph.root, *(repeat.block for repeat in self.graph.root.repeats)]
         names = [node.name for block in blocks for node in block.nodes]
-        return tuple(f for f in factors if any(span(f.target, name) is not None for name in names))
+        return tuple(d for d in decisions if any(span(d.target, name) is not None for name in names))
 
     def _resolve(self, axes: str | Iterable[str]) -> Axes:
         """Return mesh axes for what the caller names; an axis that was split stands for its parts."""
@@ -354,3 +437,11 @@ def _replaced(old: tuple[FactorDecision, ...], added: list[FactorDecision]) -> t
     """Return the decisions with each new one in place of an old one on the same target and factor."""
     keys = {(d.target, d.factor) for d in added}
     return (*(d for d in old if (d.target, d.factor) not in keys), *added)
+
+
+def _axes_by_target(decisions: Decisions) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the target of each decision on sharding, and the axes that it uses."""
+    yield from ((d.target, frozenset(d.axes)) for d in decisions.factors)
+    yield from ((d.target, frozenset({d.axis})) for d in decisions.kept)
+    for d in decisions.parameters:
+        yield d.target, frozenset(d.axes) | (d.layout.used if d.layout else frozenset())

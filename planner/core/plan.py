@@ -82,6 +82,53 @@ class ParameterDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageDecision:
+    """Run the layers or operators that `target` names on a stage of the pipeline; stages count from 0."""
+
+    target: str
+    stage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineDecision:
+    """How the model is cut into stages, and in what order they run.
+
+    Parameters
+    ----------
+    axis
+        Mesh axis along which the stages lie; no tensor is sharded over it.
+    schedule
+        Key of the table `SCHEDULES`.
+    per_rank
+        Stages that each rank holds; 0 for what the schedule needs.
+    stages
+        What runs where; what is named by none follows what it reads. Without any, the stages are balanced.
+    """
+
+    axis: str
+    schedule: str = "1f1b"
+    per_rank: int = 0
+    stages: tuple[StageDecision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputeDecision:
+    """Keep of what `target` names only what goes in, and compute it again in backward.
+
+    Parameters
+    ----------
+    target
+        Modules, such as `layers.*`, or operators. Operators of one target that follow each other in a module are one
+        piece.
+    again
+        False takes what an earlier decision named out again.
+    """
+
+    target: str
+    again: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
     """Element types: of parameters and computation, of gradients, and of the optimizer's master copy and moments."""
 
@@ -102,6 +149,8 @@ class Decisions:
     global_batch, seq, microbatches
         Samples per optimizer step, tokens per sequence, and microbatches that a step is cut into. A sample is a
         sequence where the model has any; where it has none, `seq` is 0.
+    pipeline
+        None for a model in one piece.
     """
 
     cluster: str
@@ -113,6 +162,8 @@ class Decisions:
     factors: tuple[FactorDecision, ...] = ()
     kept: tuple[KeepDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+    pipeline: PipelineDecision | None = None
+    recompute: tuple[RecomputeDecision, ...] = ()
 
     @property
     def symbols(self) -> frozenset[tuple[str, int]]:
@@ -127,6 +178,8 @@ class Decisions:
             *(d.target for d in self.factors),
             *(d.target for d in self.kept),
             *(d.target for d in self.parameters),
+            *(d.target for d in (self.pipeline.stages if self.pipeline else ())),
+            *(d.target for d in self.recompute),
         )
 
     def rename_axis(self, replaced: str, parts: Axes, mesh: DeviceMesh) -> Decisions:
@@ -136,6 +189,11 @@ class Decisions:
             return tuple(name for axis in old for name in (parts if axis == replaced else (axis,)))
 
         kept = [replace(k, axis=axis) for k in self.kept for axis in axes((k.axis,))]
+        if self.pipeline and self.pipeline.axis == replaced:
+            raise PlannerError(
+                "pipeline.axis-split", f"The stages lie along {replaced}, which can't be split.",
+                "Give each rank more stages instead, or put the model in one piece first.", subject=replaced,
+            )  # fmt: skip
         return replace(
             self,
             mesh=mesh,
@@ -160,6 +218,8 @@ class Preset:
         Open axes over which the samples of a step are sharded, wherever inputs are read.
     factors, parameters
         Decision templates; their axes are names from `axes`.
+    recompute
+        Decisions on what is computed again.
     align
         Pairs (open axis, factor): if the axis does not divide the factor's size, it is first split in a part that does
         and a rest; templates that name `axis.major` get only the part that does.
@@ -171,4 +231,5 @@ class Preset:
     samples: Axes = ()
     factors: tuple[FactorDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+    recompute: tuple[RecomputeDecision, ...] = ()
     align: tuple[tuple[str, str], ...] = ()

@@ -97,7 +97,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         samples_per_second=decisions.global_batch / tree.value,
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
-        diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
+        diagnostics=(*training.assignment.diagnostics, *over_capacity(priced.memory, cluster)),
     )
 
 
@@ -111,15 +111,22 @@ def _optimizer_elements(training: TrainingGraph) -> int:
     )
 
 
-def _findings(priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
-    total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
+def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str = "") -> Iterator[Diagnostic]:
+    """Yield a warning if a device needs more memory than it has.
+
+    Parameters
+    ----------
+    where
+        Which device it is, if that is not any.
+    """
+    total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: priced.memory[item])
+        most = max(_REMEDIES, key=lambda item: memory[item])
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",
             subject=most,
-            message=f"The fullest device needs {total / 1e9:.1f} GB of its {capacity / 1e9:.1f} GB; "
-            f"the most is {most} with {priced.memory[most] / 1e9:.1f} GB.",
+            message=f"The fullest device{where and f', {where},'} needs {total / 1e9:.1f} GB of its "
+            f"{capacity / 1e9:.1f} GB; the most is {most} with {memory[most] / 1e9:.1f} GB.",
             hint=_REMEDIES[most],
         )

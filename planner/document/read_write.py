@@ -14,11 +14,19 @@ from ..core.graph import ModelSource
 from ..core.json_text import JsonBounds, canonical, digest, parse
 from ..core.layout import Layout
 from ..core.mesh import DeviceMesh
-from ..core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision
+from ..core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    RecomputeDecision,
+    StageDecision,
+)
 from ..errors import DocumentError, LayoutError, PlannerError
 from .migrate import MIGRATIONS, migrate
 from .pretty import pretty
-from .schema import FORMAT, VERSION, Model, Parameter, PlanFile
+from .schema import FORMAT, VERSION, Model, Parameter, Pipeline, PlanFile
 
 BOUNDS = JsonBounds(error=DocumentError, prefix="document", max_bytes=4 << 20, max_depth=32)
 _FILE = "The plan file"
@@ -97,12 +105,25 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             }
             for d in decisions.parameters
         ],
+        "pipeline": _plain_pipeline(decisions.pipeline),
+        "recompute": [{"target": d.target, "again": d.again} for d in decisions.recompute],
         "model": {
             "name": source.name,
             "kind": source.kind,
             "digest": source.digest,
             "content": content,
         },
+    }
+
+
+def _plain_pipeline(pipeline: PipelineDecision | None) -> dict[str, object] | None:
+    if pipeline is None:
+        return None
+    return {
+        "axis": pipeline.axis,
+        "schedule": pipeline.schedule,
+        "per_rank": pipeline.per_rank,
+        "stages": [{"target": d.target, "stage": d.stage} for d in pipeline.stages],
     }
 
 
@@ -183,7 +204,16 @@ def _decisions(file: PlanFile) -> Decisions:
         factors=tuple(FactorDecision(target=d.target, factor=d.factor, axes=tuple(d.axes)) for d in file.factors),
         kept=tuple(KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers)) for d in file.kept),
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
+        pipeline=_pipeline(file.pipeline),
+        recompute=tuple(RecomputeDecision(target=d.target, again=d.again) for d in file.recompute),
     )
+
+
+def _pipeline(entry: Pipeline | None) -> PipelineDecision | None:
+    if entry is None:
+        return None
+    stages = tuple(StageDecision(target=d.target, stage=d.stage) for d in entry.stages)
+    return PipelineDecision(axis=entry.axis, schedule=entry.schedule, per_rank=entry.per_rank, stages=stages)
 
 
 def _parameter(index: int, entry: Parameter) -> ParameterDecision:

@@ -1,4 +1,4 @@
-"""The shape of a plan file, version 2.
+"""The shape of a plan file, version 3.
 
 Only what JSON can say is checked here; that a mesh or a layout is legal is checked where it is
 built. A field is never given a default, so that a file says everything that it decides.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FORMAT = "shardwright-plan"
-VERSION = 2
+VERSION = 3
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -69,11 +69,34 @@ class Parameter(Entry):
     deferred: bool
 
 
+class Stage(Entry):
+    """What a stage of the pipeline runs."""
+
+    target: Target
+    stage: Annotated[int, Field(ge=0, le=1 << 20)]
+
+
+class Pipeline(Entry):
+    """The axis of the stages, their order, and what runs where."""
+
+    axis: Word
+    schedule: Word
+    per_rank: Annotated[int, Field(ge=0, le=1 << 20)]
+    stages: list[Stage]
+
+
+class Recompute(Entry):
+    """Compute what `target` names again in backward, or not."""
+
+    target: Target
+    again: bool
+
+
 class PlanFile(Entry):
     """A whole plan file."""
 
     format: Literal["shardwright-plan"]
-    version: Literal[2]
+    version: Literal[3]
     model: Model
     cluster: Word
     mesh: list[Axis]
@@ -84,3 +107,5 @@ class PlanFile(Entry):
     factors: list[Factor]
     kept: list[Kept]
     parameters: list[Parameter]
+    pipeline: Pipeline | None
+    recompute: list[Recompute]

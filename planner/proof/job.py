@@ -33,7 +33,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankResult:
-    """One rank's answer: relative errors by name (the loss as `loss`), and the collectives that it executed."""
+    """One rank's answer: relative errors by name (the loss as `loss`), and the collectives that it executed.
+
+    A collective is its kind, its axes, and the bytes that the rank passed in and got out.
+    """
 
     errors: tuple[tuple[str, float], ...]
     collectives: tuple[tuple[str, tuple[str, ...], int, int], ...]

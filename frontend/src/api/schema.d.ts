@@ -1894,11 +1894,16 @@ export interface components {
         };
         /**
          * Proof
-         * @description What a proof found.
+         * @description What a proof found; `compared` is the number of collectives that ran, over all ranks.
          */
         Proof: {
             /** Collectives */
             collectives: string[];
+            /**
+             * Compared
+             * @default 0
+             */
+            compared: number;
             /** Failures */
             failures: string[];
             mesh: components["schemas"]["ProofMesh"];
@@ -1934,12 +1939,30 @@ export interface components {
         /**
          * ProofRow
          * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+         *
+         *     Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+         *     the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
          */
         ProofRow: {
+            /**
+             * Edge
+             * @default
+             */
+            edge: string;
             /** Error */
             error: number | null;
+            /**
+             * Hint
+             * @default
+             */
+            hint: string;
             /** Name */
             name: string;
+            /**
+             * Node
+             * @default
+             */
+            node: string;
             /** Ok */
             ok: boolean;
             /** Rank */

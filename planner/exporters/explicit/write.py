@@ -52,6 +52,10 @@ class Writer:
         Scope and module path → class name, of the classes that were written before.
     dtypes
         What `compute` and `gradient` stand for, to print bytes.
+    marked
+        Name in the root → name in the plan's view, where they differ.
+    title
+        What the root's class is, for its docstring.
     """
 
     training: TrainingGraph
@@ -59,6 +63,8 @@ class Writer:
     tops: Mapping[int, Body]
     class_names: dict[tuple[int, str], str]
     dtypes: Mapping[str, str]
+    marked: Mapping[str, str]
+    title: str
     bodies: dict[str, list[Body]] = field(init=False)
     members: dict[str, Member] = field(init=False)
     lines: Lines = field(init=False)
@@ -96,20 +102,22 @@ class Writer:
             long = wrapped(statement, WIDTH)
             spans += shifted(update_spans(long, [self._id(name) for name in updates]), len(lines))
             lines += [f"        {line}" for line in long]
-        written: dict[str, tuple[str, tuple[Span, ...]]] = {}
+        written: dict[tuple[str, str], tuple[str, tuple[Span, ...]]] = {}
         for body in self.bodies[module]:
+            kind = "recomputed" if body.segment else "forward"
             plain, ids = self._function(body, "", dict(self._numbered(body)))
-            if plain in written:
-                name, known = written[plain]
-                written[plain] = name, joined(known, ids)
+            if (kind, plain) in written:
+                name, known = written[kind, plain]
+                written[kind, plain] = name, joined(known, ids)
             else:
-                name = f"forward_{len(written) + 1}" if written else "forward"
+                number = sum(other == kind for other, _ in written) + 1
+                name = f"{kind}_{number}" if number > 1 else kind
                 text, found = self._function(body, name, self._identifiers(body))
-                written[plain] = name, shifted(found, line_count(lines) + 1)
+                written[kind, plain] = name, shifted(found, line_count(lines) + 1)
                 lines += ["", text]
             self.functions[module, body.number] = name
         spans += (span for _, found in written.values() for span in found)
-        doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
+        doc = f"{self.training.assignment.graph.name}: {module or self.title}"
         base = "Weights" if own else "nn.Module"
         return ClassText(base=base, doc=doc, text="\n".join(lines) + "\n", spans=tuple(spans))
 
@@ -149,7 +157,7 @@ class Writer:
 
     def _id(self, name: str) -> str:
         """Return the id that the plan's view gives a node, or the edge of a value, of this scope."""
-        return f"{self.training.scopes[self.scope].assembly.title}:{name}"
+        return f"{self.training.scopes[self.scope].assembly.title}:{self.marked.get(name, name)}"
 
     def _keys(self, body: Body) -> dict[Key, None]:
         """Return the variables of a function, in the order in which they appear."""
@@ -190,6 +198,10 @@ class Writer:
                 names.update({v.name: n for v, n in zip(node.node.results, results, strict=False)})
             for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
                 names[result] = inner
+        # What comes from another stage, and goes through the layers here.
+        given = {name for name, _, _ in self.training.scopes[0].assembly.inputs}
+        for scope in self.training.scopes[1:]:
+            names.update({o: i for i, o in scope.assembly.operands[: len(scope.assembly.carried)] if o in given})
         return names
 
     def _member(self, module: str) -> Member:
@@ -197,10 +209,10 @@ class Writer:
         found = Member()
         for body in self.bodies[module]:
             for line in body.lines:
-                if isinstance(line, Call):
+                if isinstance(line, Call) and line.body.module != module:
                     made = self._class(self.scope, line.body.module, self._layered(line.body.module))
                     found.at(_below(line.body.module, module)).made = Made(made)
-                elif isinstance(line.what, Assembly):
+                elif not isinstance(line, Call) and isinstance(line.what, Assembly):
                     run = line.what
                     place = _below(f"{run.path}.{run.layers.first}", module)
                     found.at(place).made = Made(self._run(run), run.layers.count, several=True)
@@ -262,7 +274,7 @@ class Writer:
         if not apart and not update.apart:
             return ""
         arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
-        arguments += ["apart=True"] * update.apart
+        arguments += [f'state="{update.values.source}"'] * update.apart
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
                 arguments.append(f"{role}=[{calls(moved, self.training.assignment.mesh)}]")
@@ -271,7 +283,7 @@ class Writer:
     def _layered(self, module: str) -> bool:
         """Return whether a line of a layer's class, or of its children, names the layer."""
         return self.scope > 0 and any(
-            self._layered(line.body.module) if isinstance(line, Call)
+            line.body.module != module and self._layered(line.body.module) if isinstance(line, Call)
             else isinstance(line.what, AssignedNode) and OPS[line.what.node.op].layered
             for body in self.bodies[module]
             for line in body.lines

@@ -32,22 +32,21 @@ class Gradient:
         self.layout = layout
         self.deferred = deferred
         self.total: torch.Tensor | None = None
-        self._raw: dict[int, tuple[Steps, torch.Tensor]] = {}
+        self._raw: dict[tuple[int, Steps], torch.Tensor] = {}
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
         """Take a raw gradient; `way` tells apart raw gradients of one parameter that come back by other steps."""
         if not self.deferred:
             self._finished(run(steps, raw, mesh))
-        elif way in self._raw:
-            self._raw[way] = (steps, self._raw[way][1] + raw)
-        else:
-            self._raw[way] = (steps, raw)
+            return
+        # Stages that hold one parameter may bring its gradient back by different steps.
+        key = way, tuple(steps)
+        self._raw[key] = self._raw[key] + raw if key in self._raw else raw
 
     def finish(self, mesh: Mesh) -> None:
         """Do the steps that were deferred."""
-        for way in sorted(self._raw):
-            steps, raw = self._raw.pop(way)
-            self._finished(run(steps, raw, mesh))
+        for key in sorted(self._raw, key=lambda key: key[0]):
+            self._finished(run(key[1], self._raw.pop(key), mesh))
 
     def _finished(self, part: torch.Tensor) -> None:
         self.total = part if self.total is None else self.total + part

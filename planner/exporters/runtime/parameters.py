@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -27,8 +28,8 @@ class Update:
         Layout of the gradient, if it is kept apart from the parameter's `grad`.
     deferred
         Whether raw gradients are kept over the microbatches.
-    apart
-        Whether the optimizer has values of its own, in its layout.
+    state
+        Layout of the optimizer's values and state, if it has values of its own.
     master, reduce, publish
         Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
         values to where they are stored.
@@ -36,7 +37,7 @@ class Update:
 
     gradient: str | None = None
     deferred: bool = False
-    apart: bool = False
+    state: str | None = None
     master: Steps = ()
     reduce: Steps = ()
     publish: Steps = ()
@@ -71,6 +72,10 @@ class Weights(nn.Module):
         for name, (shape, layout, kind) in specs.items():
             empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
             self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
+
+    if TYPE_CHECKING:
+        # Parameters and modules are held by name; torch says of neither which it is.
+        def __getattr__(self, name: str) -> Any: ...
 
     def holding(self, modules: dict[str, nn.Module]) -> Weights:
         """Return itself, with modules put in by name."""
