@@ -452,10 +452,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Csv
+         * Pipeline Csv
          * @description Return the order of the stages as PyTorch's CSV, which its pipeline runtime loads.
          */
-        get: operations["csv"];
+        get: operations["pipeline_csv"];
         put?: never;
         post?: never;
         delete?: never;
@@ -472,10 +472,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Trace
+         * Pipeline Trace
          * @description Return the timeline as trace events, which Perfetto opens.
          */
-        get: operations["trace"];
+        get: operations["pipeline_trace"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4142,7 +4142,7 @@ export interface operations {
             };
         };
     };
-    csv: {
+    pipeline_csv: {
         parameters: {
             query?: never;
             header?: never;
@@ -4182,7 +4182,7 @@ export interface operations {
             };
         };
     };
-    trace: {
+    pipeline_trace: {
         parameters: {
             query?: never;
             header?: never;
