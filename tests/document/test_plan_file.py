@@ -12,7 +12,7 @@ from planner.core.graph import ModelSource
 from planner.core.json_text import canonical, digest
 from planner.core.layout import REDUCE_OPS, Layout
 from planner.core.mesh import DeviceMesh
-from planner.core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision
+from planner.core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, RecomputeDecision
 from planner.document import read, write
 from planner.errors import DocumentError
 
@@ -41,12 +41,13 @@ DECISIONS = Decisions(
         ParameterDecision(target="lm_head", layout=Layout.parse("[tp·dp, -]")),
         ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),
     ),
+    recompute=(RecomputeDecision(target="layers.*"), RecomputeDecision(target="self_attn", again=False)),
 )
 
 TEXT = """\
 {
   "format": "shardwright-plan",
-  "version": 2,
+  "version": 3,
   "cluster": "2x8-h100-sxm",
   "mesh": [
     {"axis": "tp", "size": 8},
@@ -89,6 +90,10 @@ TEXT = """\
       "regather": false,
       "deferred": true
     }
+  ],
+  "recompute": [
+    {"target": "layers.*", "again": true},
+    {"target": "self_attn", "again": false}
   ],
   "model": {
     "name": "tiny",
@@ -172,6 +177,7 @@ decisions_of_plans = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    recompute=st.lists(st.builds(RecomputeDecision, target=words, again=st.booleans()), max_size=2).map(tuple),
 )
 sources = st.builds(source_of, st.dictionaries(st.text(max_size=5), json_values), words)
 
@@ -183,7 +189,8 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
-VERSION_1 = json.loads(TEXT) | {
+VERSION_2 = {key: value for key, value in json.loads(TEXT).items() if key != "recompute"} | {"version": 2}
+VERSION_1 = VERSION_2 | {
     "version": 1,
     "parameters": [
         {"target": "*", "axes": ["dp"], "layout": None, "regather": True},
@@ -194,7 +201,15 @@ VERSION_1 = json.loads(TEXT) | {
 
 def test_files_of_version_1_are_read() -> None:
     """They knew storage only; the gradient and the optimizer's state followed it."""
-    assert read(json.dumps(VERSION_1)) == (SOURCE, replace(DECISIONS, parameters=DECISIONS.parameters[:2]))
+    assert read(json.dumps(VERSION_1)) == (
+        SOURCE,
+        replace(DECISIONS, parameters=DECISIONS.parameters[:2], recompute=()),
+    )
+
+
+def test_files_of_version_2_are_read() -> None:
+    """They computed nothing again."""
+    assert read(json.dumps(VERSION_2)) == (SOURCE, replace(DECISIONS, recompute=()))
 
 
 # -------------------------------------------------------------- refusals
@@ -221,15 +236,15 @@ REFUSED = [
         "that Shardwright wrote.",
     ),
     (
-        edited(version=3, colour="red"),
+        edited(version=4, colour="red"),
         "document.version",
-        "The plan file is of version 3; this Shardwright reads 1 and 2. Update Shardwright, or write "
+        "The plan file is of version 4; this Shardwright reads 1, 2 and 3. Update Shardwright, or write "
         "the plan again with this one.",
     ),
     (
         edited(version=True),
         "document.version",
-        "The plan file is of version true; this Shardwright reads 1 and 2. Update Shardwright, or "
+        "The plan file is of version true; this Shardwright reads 1, 2 and 3. Update Shardwright, or "
         "write the plan again with this one.",
     ),
     (
