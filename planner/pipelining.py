@@ -168,7 +168,7 @@ def simulated(plan: Plan, stages: tuple[StagePrice, ...]) -> Simulation:
     assert pipeline is not None
     ranks, count = plan.decisions.mesh.size(pipeline.axis), plan.decisions.microbatches
     # What lies on a rank once, whatever its stages, is taken off its room.
-    once = max(sum(stage.priced.memory[item] for item in ONCE_A_RANK) for stage in stages)
+    once = max(sum(stage.priced.memory.get(item, 0.0) for item in ONCE_A_RANK) for stage in stages)
 
     times = tuple(stage.times for stage in stages)
     found = schedule_parts(pipeline.schedule, ranks, count, pipeline.per_rank, times, room - once)

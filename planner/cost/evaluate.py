@@ -16,7 +16,19 @@ from ..errors import Diagnostic
 from ..hardware import precision as named_precision
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
-from .memory import ACTIVATIONS, GATHERED, GRADIENTS, LOSS, OPTIMIZER, PARAMETERS, TRANSIENT, Held, held, memory_bytes
+from .memory import (
+    ACTIVATIONS,
+    GATHERED,
+    GRADIENTS,
+    LOSS,
+    OPTIMIZER,
+    PARAMETERS,
+    RECOMPUTED,
+    TRANSIENT,
+    Held,
+    held,
+    memory_bytes,
+)
 from .rows import collective_rows
 from .step_time import StepSeconds, communication_seconds
 from .work import NodeWork, model_flops, node_works
@@ -25,7 +37,8 @@ _REMEDIES: Mapping[str, str] = {
     PARAMETERS: "Shard the parameters over more axes.",
     GRADIENTS: "Shard the gradients over a data axis.",
     OPTIMIZER: "Shard the optimizer state over a data axis.",
-    ACTIVATIONS: "Use more microbatches, or shard the activations over more axes.",
+    ACTIVATIONS: "Use more microbatches, compute layers again in backward, or shard the activations over more axes.",
+    RECOMPUTED: "Compute smaller pieces again in backward.",
     GATHERED: "Fetch the parameters again in backward (regather) instead of keeping their copies.",
     LOSS: "Shard the vocabulary, or use more microbatches.",
     TRANSIENT: "Shard the largest tensor that is moved over more axes.",
@@ -48,11 +61,12 @@ def price(training: TrainingGraph, microbatches: int, precision: Precision, clus
     device = cluster.device
     works = node_works(training, precision)
     rows = collective_rows(training, microbatches, precision, cluster)
-    forward, backward = total_seconds(works, precision, device)
+    forward, backward, again = total_seconds(works, precision, device)
     things = held(training, works, precision, device)
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
+        recompute=again * microbatches,
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
@@ -121,7 +135,7 @@ def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str 
     """
     total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: memory[item])
+        most = max(_REMEDIES, key=lambda item: memory.get(item, 0.0))
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",

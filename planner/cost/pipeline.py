@@ -5,7 +5,8 @@ microbatch are
 
 ```text
 forward     C_f + A_f + max(0, P_f − C_f)             as in `step_time`, a microbatch's share
-backward    C_b + A_b + max(0, P_b − C_b)
+backward    C_b + A_b + max(0, P_b − C_b − R)
+recompute   R
 ```
 
 of which the part of the weight gradients can be run later (Qi et al. 2023, "Zero bubble pipeline parallelism"). A
@@ -30,12 +31,12 @@ from .communication import Group, pairwise_seconds
 from .compute import backward_time, peak_flops
 from .evaluate import Priced, over_capacity, price
 from .explain import memory_tree, step_time_tree
-from .memory import ACTIVATIONS, LOSS, RESERVED, TRANSIENT, Held, memory_bytes
+from .items import ACTIVATIONS, LOSS, RECOMPUTED, RESERVED, TRANSIENT, Held, memory_bytes
 from .step_time import StepSeconds
 from .work import itemsize, model_flops
 
 _IN_FLIGHT = frozenset({ACTIVATIONS, LOSS})
-ONCE_A_RANK = frozenset({RESERVED, TRANSIENT})
+ONCE_A_RANK = frozenset({RECOMPUTED, RESERVED, TRANSIENT})
 """Items of which a rank has one, however many stages it holds."""
 
 
@@ -102,7 +103,7 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
     )
     least = (
         max(s.forward, s.activations_forward + s.parameters_forward),
-        max(s.backward, s.activations_backward + s.parameters_backward),
+        max(s.backward, s.activations_backward + s.parameters_backward - s.recompute),
     )
     most = (
         s.forward + s.activations_forward + s.parameters_forward,
@@ -123,6 +124,7 @@ def _times(
         backward_weight=backward * late,
         send_forward=out,
         send_backward=back,
+        recompute=cost.seconds.recompute / microbatches,
         reduce=cost.seconds.update,
         optimizer=cost.seconds.optimizer,
         activation=kept,
