@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .assign import assign, choices, covers
-from .autodiff import differentiate
+from .autodiff import differentiate, fill_buckets
 from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
@@ -87,6 +87,7 @@ def train(plan: Plan) -> TrainingGraph:
     assignment = assign(plan.graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
+    training = fill_buckets(training, decisions.gradients, DTYPE_BYTES[precision.gradient])
     _hold(verify_training(training))
     return training
 
