@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -12,7 +12,15 @@ from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
-from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset
+from .core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    Preset,
+    StageDecision,
+)
 from .core.symbol import evaluate
 from .core.tensor import DTYPE_BYTES
 from .errors import PlannerError
@@ -20,6 +28,7 @@ from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .ops import OPS
 from .presets import PRESETS
+from .schedules import part_count, pipeline_of
 from .surfaces import Counts, Side, decide
 
 
@@ -43,6 +52,8 @@ class Plan:
             )
         _check_compression(d)
         self.cluster.must_fit(d.mesh)
+        if d.pipeline is not None:
+            self._check_pipeline(d.pipeline)
 
     def _check_sizes(self) -> None:
         """Hold batch and sequence to what the model leaves open."""
@@ -65,6 +76,27 @@ class Plan:
                 f"{name} fixes its batch: a step takes its inputs as they are, once, not {d.global_batch} times.",
                 "Use a global_batch of 1, or load the model with an open batch.",
             )
+
+    def _check_pipeline(self, pipeline: PipelineDecision) -> None:
+        """Hold the pipeline to its axis, and its schedule to the ranks and microbatches that there are."""
+        d = self.decisions
+        ranks = d.mesh.size(pipeline.axis)
+        sharded = next((name for name, axes in _axes_by_target(d) if pipeline.axis in axes), None)
+        if sharded is not None:
+            raise PlannerError(
+                "pipeline.axis-used",
+                f"The stages lie along {pipeline.axis}, and {sharded!r} is sharded over it.",
+                "Give the pipeline an axis of its own.", subject=sharded,
+            )  # fmt: skip
+        pipeline_of(pipeline.schedule, ranks, d.microbatches, pipeline.per_rank)
+
+    @property
+    def parts(self) -> int:
+        """Number of parts that the model is cut into: 1 without a pipeline."""
+        d = self.decisions
+        if d.pipeline is None:
+            return 1
+        return part_count(d.pipeline.schedule, d.mesh.size(d.pipeline.axis), d.microbatches, d.pipeline.per_rank)
 
     @staticmethod
     def new(
@@ -176,6 +208,7 @@ class Plan:
                     for p in decisions.parameters
                     if p.layout is None or p.layout.used <= known
                 ),
+                pipeline=decisions.pipeline if decisions.pipeline and decisions.pipeline.axis in known else None,
             ),
         )
 
@@ -248,6 +281,33 @@ class Plan:
             target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred
         )
         return self._with(parameters=(*self.decisions.parameters, decision))
+
+    def pipelined(
+        self, axis: str, schedule: str = "1f1b", *, per_rank: int = 0, stages: Mapping[str, int] | None = None,
+    ) -> Plan:  # fmt: skip
+        """Cut the model into stages along a mesh axis.
+
+        Parameters
+        ----------
+        schedule
+            Key of the table `SCHEDULES`, an alias, or `automatic`.
+        per_rank
+            Stages that each rank holds; 0 for what the schedule needs.
+        stages
+            Target → stage, such as `{"layers.0-15": 0, "layers.16-31": 1}`; balanced if there are none.
+
+        Raises
+        ------
+        PlannerError
+            `mesh.axis-unknown`, `pipeline.axis-used`, `schedule.unknown`, and what the schedule refuses.
+        """
+        decided = tuple(StageDecision(target=target, stage=stage) for target, stage in (stages or {}).items())
+        pipeline = PipelineDecision(axis=axis, schedule=schedule, per_rank=per_rank, stages=decided)
+        return self._with(pipeline=pipeline)
+
+    def unpipelined(self) -> Plan:
+        """Put the model in one piece again."""
+        return self._with(pipeline=None)
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
         """Cut a mesh axis into several, e.g. `tp:8` into `tp0:2,tp1:4`; all decisions follow."""
@@ -389,3 +449,11 @@ def _replaced(old: tuple[FactorDecision, ...], added: list[FactorDecision]) -> t
     """Return the decisions with each new one in place of an old one on the same target and factor."""
     keys = {(d.target, d.factor) for d in added}
     return (*(d for d in old if (d.target, d.factor) not in keys), *added)
+
+
+def _axes_by_target(decisions: Decisions) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the target of each decision on sharding, and the axes that it uses."""
+    yield from ((d.target, frozenset(d.axes)) for d in decisions.factors)
+    yield from ((d.target, frozenset({d.axis})) for d in decisions.kept)
+    for d in decisions.parameters:
+        yield d.target, frozenset(d.axes) | (d.layout.used if d.layout else frozenset())

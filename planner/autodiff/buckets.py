@@ -6,6 +6,7 @@ whole layers, or a part of one: so every layer of a run is cut alike, and work d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,10 +15,12 @@ from ..core.bucket import LOCAL, PACKED, Bucket, Reduced
 from ..core.collective import Step
 from ..core.gradient_decision import GradientDecision
 from ..core.mesh import Axes, DeviceMesh
+from ..core.portion import stage_of_items
+from ..core.stage import plain
 from ..errors import PlannerError
 
-Key = tuple[int, tuple[tuple[str, Axes], ...], bool]
-"""What the members of a bucket have in common: way, collectives, and whether they are deferred."""
+Key = tuple[int, tuple[tuple[str, Axes], ...], bool, int]
+"""What the members of a bucket have in common: way, collectives, whether they are deferred, and stage."""
 Reductions = Mapping[tuple[int, str], Sequence[tuple[Key, Reduced]]]
 """Scope and parameter → its reductions that can share a collective."""
 
@@ -110,7 +113,7 @@ def _filled(training: TrainingGraph, stretch: _Stretch, reductions: Reductions, 
     for name in reversed(stretch.parameters):
         for key, member in reductions.get((stretch.scope, name), ()):
             groups.setdefault(key, []).append(member)
-    for (_, _, deferred), members in groups.items():
+    for (_, _, deferred, _), members in groups.items():
         layer = sum(map(_elements, members))
         if run is not None and layer <= most:
             together = min(run.count, int(most // layer) if layer else run.count)
@@ -150,7 +153,7 @@ def _at_positions(
                 held = groups.setdefault(key, {})
                 first = held[scope, name].start if (scope, name) in held else layer
                 held[scope, name] = replace(member, start=first, stop=layer + 1)
-        for (_, _, deferred), members in groups.items():
+        for (_, _, deferred, _), members in groups.items():
             yield Bucket(members=tuple(reversed(members.values())), deferred=deferred)
 
 
@@ -166,17 +169,38 @@ def _places(training: TrainingGraph, stretches: Iterable[_Stretch]) -> Iterator[
 def _reductions(training: TrainingGraph) -> Reductions:
     """Return the reductions of gradients that can share a collective with others."""
     found: dict[tuple[int, str], list[tuple[Key, Reduced]]] = {}
+    stages = _stages(training)
     for index, scope in enumerate(training.scopes):
         for fanout in scope.fanouts:
-            for way, delivery in enumerate(fanout.backward if fanout.kind == "parameter" else ()):
+            for way, delivery in enumerate(fanout.backward if (index, fanout.value) in stages else ()):
                 if not _can_share(delivery, training.assignment.mesh):
                     continue
                 member = Reduced(
                     scope=index, parameter=fanout.value, way=way, start=scope.assembly.start,
                     stop=scope.assembly.stop, moved=delivery.redistribution,
                 )  # fmt: skip
-                key = (way, tuple((step.kind, step.axes) for step in member.shared), fanout.deferred)
+                stage = stages[index, fanout.value]
+                key = (way, tuple((step.kind, step.axes) for step in member.shared), fanout.deferred, stage)
                 found.setdefault((index, fanout.value), []).append((key, member))
+    return found
+
+
+def _stages(training: TrainingGraph) -> dict[tuple[int, str], int]:
+    """Return the stage of every parameter whose gradient can be in a bucket; 0 without a pipeline.
+
+    One that several stages hold gets a gradient from each, so it is full at another time than others.
+    """
+    of_item = stage_of_items(training)
+    names = Counter(plain(p.parameter.name) for p in training.assignment.assemblies[0].parameters)
+    found: dict[tuple[int, str], int] = {}
+    for index, scope in enumerate(training.scopes):
+        by_node = {n.node.name: of_item.get(n.node.origin or n.node.name, 0) for n in scope.assembly.nodes}
+        for fanout in scope.fanouts:
+            if fanout.kind != "parameter" or (not index and names[plain(fanout.value)] > 1):
+                continue
+            reader = fanout.readers[0]
+            run = training.scopes[reader.scope].assembly.name
+            found[index, fanout.value] = of_item.get(run, 0) if reader.scope else by_node.get(reader.node, 0)
     return found
 
 

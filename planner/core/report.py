@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import Diagnostic
+from .timeline import StageTimes, Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,59 @@ class CollectiveRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageReport:
+    """One stage of a pipeline.
+
+    Parameters
+    ----------
+    ranks
+        Coordinates along the pipeline's axis that hold it.
+    items
+        Operators and runs of layers that it runs, in order.
+    times
+        Seconds and bytes of one microbatch.
+    memory
+        Item of the memory report → bytes, with one microbatch under way.
+    flops
+        Forward and backward FLOPs of one microbatch on one device.
+    alone
+        Tree of the time that the stage would take for a step without the others.
+    """
+
+    index: int
+    ranks: tuple[int, ...]
+    items: tuple[str, ...]
+    times: StageTimes
+    memory: tuple[tuple[str, float], ...]
+    flops: float
+    alone: CostItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineReport:
+    """The pipeline of a priced plan.
+
+    Parameters
+    ----------
+    rank_memory
+        Bytes that each rank of the pipeline holds at its peak.
+    bound
+        Seconds that no order of these stages can go below.
+    bubbles
+        Definition → share, as in `schedules.Bubble`.
+    note
+        How good an automatic schedule is; empty for others.
+    """
+
+    timeline: Timeline
+    stages: tuple[StageReport, ...]
+    rank_memory: tuple[float, ...]
+    bound: float
+    bubbles: tuple[tuple[str, float], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The priced plan.
 
@@ -129,6 +183,8 @@ class Report:
         Model FLOPs over what all devices could do in the step time.
     samples_per_second, tokens_per_second
         Throughput of the whole cluster; a model without sequences has no tokens.
+    pipeline
+        None for a model in one piece.
     """
 
     step_time: CostItem
@@ -141,3 +197,4 @@ class Report:
     tokens_per_second: float | None
     collectives: tuple[CollectiveRow, ...]
     diagnostics: tuple[Diagnostic, ...]
+    pipeline: PipelineReport | None = None

@@ -58,6 +58,11 @@ def price(
     fetches = communication_seconds(rows, "backward", parameter=True)
     left = max(0.0, backward * microbatches - fetches)
     buckets = bucket_times(training, precision, cluster, gradients.compression) if gradients.overlap else ()
+    hidden, hidden_deferred = hidden_reductions(buckets, left, microbatches)
+    reductions = {
+        phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
+        for phase in ("backward", "update")
+    }
     things = held(training, works, precision, device)
     seconds = StepSeconds(
         forward=forward * microbatches,
@@ -66,8 +71,10 @@ def price(
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
         parameters_backward=fetches,
-        gradients=sum(row.seconds * row.count for row in rows if row.reduces),
-        hidden_gradients=hidden_reductions(buckets, left, microbatches),
+        gradients=reductions["backward"],
+        hidden_gradients=hidden,
+        deferred=reductions["update"],
+        hidden_deferred=hidden_deferred,
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
@@ -108,7 +115,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         samples_per_second=decisions.global_batch / tree.value,
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
-        diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
+        diagnostics=(*training.assignment.diagnostics, *over_capacity(priced.memory, cluster)),
     )
 
 
@@ -122,15 +129,22 @@ def _optimizer_elements(training: TrainingGraph) -> int:
     )
 
 
-def _findings(priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
-    total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
+def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str = "") -> Iterator[Diagnostic]:
+    """Yield a warning if a device needs more memory than it has.
+
+    Parameters
+    ----------
+    where
+        Which device it is, if that is not any.
+    """
+    total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: priced.memory[item])
+        most = max(_REMEDIES, key=lambda item: memory[item])
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",
             subject=most,
-            message=f"The fullest device needs {total / 1e9:.1f} GB of its {capacity / 1e9:.1f} GB; "
-            f"the most is {most} with {priced.memory[most] / 1e9:.1f} GB.",
+            message=f"The fullest device{where and f', {where},'} needs {total / 1e9:.1f} GB of its "
+            f"{capacity / 1e9:.1f} GB; the most is {most} with {memory[most] / 1e9:.1f} GB.",
             hint=_REMEDIES[most],
         )

@@ -133,7 +133,7 @@ def _reductions(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> tuple[Co
         return ()
     communication = _communication("communication", rows, parameter=True, reduces=True)
     hidden = CostItem(
-        name="hidden, backward", value=-parts.hidden_gradients or 0.0, unit="s",
+        name="hidden, backward", value=-(parts.hidden_gradients + parts.hidden_deferred) or 0.0, unit="s",
         formula="−what a bucket does while backward makes the next ones ready; 0 without overlap",
     )  # fmt: skip
     return (

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from .buckets import BucketTime
 
 
-def hidden_reductions(buckets: Sequence[BucketTime], compute: float, microbatches: int) -> float:
+def hidden_reductions(buckets: Sequence[BucketTime], compute: float, microbatches: int) -> tuple[float, float]:
     """Return the seconds of a step's reductions that hide behind computation, if they overlap it.
 
     Parameters
@@ -26,10 +26,16 @@ def hidden_reductions(buckets: Sequence[BucketTime], compute: float, microbatche
         In the order in which backward completes them.
     compute
         Seconds of backward that nothing else hides behind, of all microbatches.
+
+    Returns
+    -------
+    tuple[float, float]
+        Of what runs after every microbatch, all of them together; and of what is deferred.
     """
-    each = [bucket for bucket in buckets if not bucket.deferred]
     one = compute / microbatches
-    return (microbatches - 1) * _hidden(each, one) + _hidden(buckets, one)
+    of_each = _hidden([bucket for bucket in buckets if not bucket.deferred], one)
+    of_deferred = max(0.0, _hidden(buckets, one) - of_each)
+    return microbatches * of_each, of_deferred
 
 
 def _hidden(buckets: Sequence[BucketTime], compute: float) -> float:

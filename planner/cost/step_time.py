@@ -7,12 +7,12 @@ upper    = C_f + C_b + A + P_f + P_b + G + U + optimizer        nothing hidden
 ```
 
 C is computation, A the collectives of activations, P those that fetch parameters, forward and backward, G those that
-reduce gradients, U those of the update, for which all gradients must be there and the next step waits. The next
-operator waits for A, so A is exposed. P does not depend on the activations: weights can be fetched ahead, behind the
-computation of the same phase (Zhao et al. 2023, PyTorch FSDP), so only what is longer than that computation is exposed.
-G hides behind what the fetches leave of backward where the plan overlaps it (`overlap`), and else not at all: backward
-waits for it. That a fetch can't hide before the first layer, and that overlapping slows computation, is not in the
-estimate. The interval is what overlap can change, not the error of the device's numbers.
+reduce gradients, after each microbatch or deferred, U those of the update, for which all gradients must be there and
+the next step waits. The next operator waits for A, so A is exposed. P does not depend on the activations: weights can
+be fetched ahead, behind the computation of the same phase (Zhao et al. 2023, PyTorch FSDP), so only what is longer than
+that computation is exposed. G hides behind what the fetches leave of backward where the plan overlaps it (`overlap`),
+and else not at all: backward waits for it. That a fetch can't hide before the first layer, and that overlapping slows
+computation, is not in the estimate. The interval is what overlap can change, not the error of the device's numbers.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class StepSeconds:
     ----------
     forward, backward
         Computation.
-    activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, update
-        Communication.
-    hidden_gradients
+    activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, deferred, update
+        Communication; reductions of gradients are those after every microbatch, and those that are deferred.
+    hidden_gradients, hidden_deferred
         What of the reductions of gradients hides behind backward computation.
     """
 
@@ -47,6 +47,8 @@ class StepSeconds:
     optimizer: float
     gradients: float = 0.0
     hidden_gradients: float = 0.0
+    deferred: float = 0.0
+    hidden_deferred: float = 0.0
 
     @property
     def compute(self) -> float:
@@ -58,7 +60,7 @@ class StepSeconds:
         """Seconds of all collectives, hidden or not."""
         activations = self.activations_forward + self.activations_backward
         parameters = self.parameters_forward + self.parameters_backward
-        return activations + parameters + self.gradients + self.update
+        return activations + parameters + self.gradients + self.deferred + self.update
 
     @property
     def hidden_forward(self) -> float:
@@ -73,7 +75,8 @@ class StepSeconds:
     @property
     def exposed(self) -> float:
         """Seconds of communication that nothing hides."""
-        return self.communication - self.hidden_forward - self.hidden_backward - self.hidden_gradients
+        hidden = self.hidden_forward + self.hidden_backward + self.hidden_gradients + self.hidden_deferred
+        return self.communication - hidden
 
     @property
     def estimate(self) -> float:

@@ -27,5 +27,14 @@ def _from_1(file: File) -> File:
     return file | {"parameters": [new | entry if isinstance(entry, dict) else entry for entry in entries]}
 
 
-MIGRATIONS: Mapping[int, Callable[[File], File]] = MappingProxyType({1: _from_1})
+def _from_2(file: File) -> File:
+    """Version 2 knew no pipeline, and reduced gradients one by one."""
+    gradients: File = {
+        "fusion": "none", "bucket_bytes": 0, "indices": [], "reduction": "mean", "overlap": False,
+        "compression": "none",
+    }  # fmt: skip
+    return {"gradients": gradients, "pipeline": None} | file
+
+
+MIGRATIONS: Mapping[int, Callable[[File], File]] = MappingProxyType({1: _from_1, 2: _from_2})
 """Version → what makes the next version of it."""

@@ -1,4 +1,4 @@
-"""The shape of a plan file, version 2.
+"""The shape of a plan file, version 3.
 
 Only what JSON can say is checked here; that a mesh or a layout is legal is checked where it is
 built. A field is never given a default, so that a file says everything that it decides.
@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FORMAT = "shardwright-plan"
-VERSION = 2
+VERSION = 3
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
 Count = Annotated[int, Field(ge=1, le=1 << 48)]
 Length = Annotated[int, Field(ge=0, le=1 << 48)]
-"""Tokens of a sequence; 0 where there are no sequences."""
+"""Tokens of a sequence, bytes of a bucket; 0 where there are none."""
 
 
 class Entry(BaseModel):
@@ -69,11 +69,38 @@ class Parameter(Entry):
     deferred: bool
 
 
+class Gradients(Entry):
+    """How the gradients of parameters are reduced over the ranks."""
+
+    fusion: Word
+    bucket_bytes: Length
+    indices: list[Count]
+    reduction: Word
+    overlap: bool
+    compression: Word
+
+
+class Stage(Entry):
+    """What a stage of the pipeline runs."""
+
+    target: Target
+    stage: Annotated[int, Field(ge=0, le=1 << 20)]
+
+
+class Pipeline(Entry):
+    """The axis of the stages, their order, and what runs where."""
+
+    axis: Word
+    schedule: Word
+    per_rank: Annotated[int, Field(ge=0, le=1 << 20)]
+    stages: list[Stage]
+
+
 class PlanFile(Entry):
     """A whole plan file."""
 
     format: Literal["shardwright-plan"]
-    version: Literal[2]
+    version: Literal[3]
     model: Model
     cluster: Word
     mesh: list[Axis]
@@ -84,3 +111,5 @@ class PlanFile(Entry):
     factors: list[Factor]
     kept: list[Kept]
     parameters: list[Parameter]
+    gradients: Gradients
+    pipeline: Pipeline | None

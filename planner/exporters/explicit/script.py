@@ -8,9 +8,11 @@ from ...core.assignment import TrainingGraph
 from ...core.graph import Feed, ModelGraph
 from ...core.layout import Layout
 from ...core.plan import Decisions, Precision
+from ...core.summed import gradient_factor
 from ...core.symbol import Polynomial, quotient, symbol
 from ...core.tensor import TensorMeta
 from ...errors import ExportError
+from .fusion import fusion_imports, fusion_lines
 
 BATCH = "B"
 WIDTH = 120
@@ -34,11 +36,16 @@ def write_script(training: TrainingGraph, decisions: Decisions, precision: Preci
         "regather": any(f.regather for scope in training.scopes for f in scope.fanouts),
     }
     body = "".join(f"    {name}={value!r},\n".replace("'", '"') for name, value in fields.items())
+    if (times := gradient_factor(training, decisions)) > 1:
+        body += f"    summed={times},\n"
+    body += "".join(f"{line}\n" for line in fusion_lines(training, decisions.gradients))
     feeds = "".join(_call(fields) for fields in _feeds(training, decisions))
+    imports = "".join(
+        f"{line}\n" for line in sorted(["from parallel.data import Feed", *fusion_imports(decisions.gradients)])
+    )
     return (
         f'"""Train {assignment.graph.name} by the plan in plan.json; launch.sh starts it."""\n\n'
-        "from parallel.data import Feed\n"
-        "from parallel.trainer import Settings, main\n\n"
+        f"{imports}from parallel.trainer import Settings, main\n\n"
         f"from model import {root_class}\n\n"
         f"MODEL = {root_class}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{feeds}    ),\n)\n\n"

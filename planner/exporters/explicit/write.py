@@ -222,7 +222,7 @@ class Writer:
         if not apart and not update.apart:
             return ""
         arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
-        arguments += ["apart=True"] * update.apart
+        arguments += [f'state="{update.values.source}"'] * update.apart
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
                 arguments.append(f"{role}=[{calls(moved, self.training.assignment.mesh)}]")

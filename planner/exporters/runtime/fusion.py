@@ -144,13 +144,14 @@ class OpenBucket:
         self.names, self.gradients, self.queue = names, gradients, queue
         self.compression, self.mesh = compression, mesh
         self.memory: dict[int, Memory] = {}
-        self._held: dict[Gradient, tuple[Steps, torch.Tensor]] = {}
+        self._held: dict[Gradient, list[tuple[Steps, torch.Tensor]]] = {gradient: [] for gradient in gradients}
 
     def take(self, gradient: Gradient, steps: Steps, raw: torch.Tensor) -> None:
         """Take a raw gradient, and launch the bucket if it is the last one."""
-        self._held[gradient] = (steps, raw)
-        if len(self._held) == len(self.gradients):
-            held = [self._held.pop(each) for each in self.gradients]
+        self._held[gradient].append((steps, raw))
+        # Two microbatches may be under way at once; whose gradients meet does not matter to their sum.
+        if all(self._held.values()):
+            held = [self._held[each].pop(0) for each in self.gradients]
             self.queue.launch(self, self._reduce([list(steps) for steps, _ in held], [raw for _, raw in held]))
 
     def finish(self) -> None:
@@ -161,8 +162,8 @@ class OpenBucket:
         RuntimeError
             If gradients came that wait for others.
         """
-        if self._held:
-            missing = [name for name, each in zip(self.names, self.gradients, strict=True) if each not in self._held]
+        if any(self._held.values()):
+            missing = [name for name, each in zip(self.names, self.gradients, strict=True) if not self._held[each]]
             raise RuntimeError(f"the loss gives no gradient to {missing}, and others of their bucket wait for it")
         self.queue.drain()
 

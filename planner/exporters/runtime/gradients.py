@@ -57,22 +57,25 @@ class Gradient:
         self.deferred = deferred
         self.total: torch.Tensor | None = None
         self.buckets: dict[int, Bucket] = {}
-        self._raw: dict[int, tuple[Steps, torch.Tensor]] = {}
+        self._raw: dict[tuple[int, Steps], torch.Tensor] = {}
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
         """Take a raw gradient; `way` tells apart raw gradients of one parameter that come back by other steps."""
         if self.deferred:
-            self._raw[way] = (steps, self._raw[way][1] + raw if way in self._raw else raw)
+            # Stages that hold one parameter may bring its gradient back by different steps.
+            key = way, tuple(steps)
+            raw = self._raw[key] + raw if key in self._raw else raw
             # What waits for others can go before the whole of backward is done.
             if not mesh.last or way not in self.buckets:
+                self._raw[key] = raw
                 return
-            steps, raw = self._raw.pop(way)
+            self._raw.pop(key, None)
         self._reduce(way, steps, raw, mesh)
 
     def finish(self, mesh: Mesh) -> None:
         """Do the steps that were deferred."""
-        for way in sorted(self._raw):
-            self._reduce(way, *self._raw.pop(way), mesh)
+        for way, steps in sorted(self._raw, key=lambda key: key[0]):
+            self._reduce(way, steps, self._raw.pop((way, steps)), mesh)
 
     def finished(self, part: torch.Tensor) -> None:
         """Add what was reduced."""

@@ -16,6 +16,7 @@ from .parameters import Update, updates_of
 class _Part:
     """A parameter, the values that the optimizer updates (the parameter itself where it can), and how they meet."""
 
+    name: str
     parameter: nn.Parameter
     master: nn.Parameter
     update: Update
@@ -34,7 +35,7 @@ class MasterAdamW:
         updates, gradients = updates_of(model), own_gradients(model)
         self.mesh = mesh
         self.parts = [
-            _Part(parameter, _master(parameter, update, mesh), update, gradients.get(name))
+            _Part(name, parameter, _master(parameter, update, mesh), update, gradients.get(name))
             for name, parameter in model.named_parameters()
             if parameter.requires_grad
             for update in (updates.get(name, Update()),)
@@ -54,6 +55,11 @@ class MasterAdamW:
                 part.gradient.total = None
         self.adam.step()
         self.adam.zero_grad()
+        self.publish()
+
+    @torch.no_grad()
+    def publish(self) -> None:
+        """Bring the optimizer's values to the parameters."""
         for part in self.parts:
             if part.master is not part.parameter:
                 # Rounded first, so that fewer bytes are passed.
@@ -64,7 +70,7 @@ class MasterAdamW:
 @torch.no_grad()
 def _master(parameter: nn.Parameter, update: Update, mesh: Mesh) -> nn.Parameter:
     whole = parameter.dtype in {torch.float32, torch.float64}
-    if whole and not update.apart:
+    if whole and update.state is None:
         return parameter
     values = run(update.master, parameter.detach(), mesh)
     return nn.Parameter(values.clone() if whole else values.float())

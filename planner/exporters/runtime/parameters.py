@@ -27,8 +27,8 @@ class Update:
         Layout of the gradient, if it is kept apart from the parameter's `grad`.
     deferred
         Whether raw gradients are kept over the microbatches.
-    apart
-        Whether the optimizer has values of its own, in its layout.
+    state
+        Layout of the optimizer's values and state, if it has values of its own.
     master, reduce, publish
         Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
         values to where they are stored.
@@ -36,7 +36,7 @@ class Update:
 
     gradient: str | None = None
     deferred: bool = False
-    apart: bool = False
+    state: str | None = None
     master: Steps = ()
     reduce: Steps = ()
     publish: Steps = ()
