@@ -60,6 +60,11 @@ def json_answer(value: object, kind: Any = None, *, status: int = 200, etag: int
     return Response(text, status, headers, media_type="application/json")
 
 
+def download(content: bytes, media_type: str, name: str) -> Response:
+    """Answer a file, to be saved."""
+    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
 def model_answer(graph: ModelGraph, model_id: str) -> Model:
     """Return a model."""
     carried = [repeat.block.inputs[0].meta.shape[-1] for repeat in graph.root.repeats if repeat.block.inputs]

@@ -27,8 +27,10 @@ from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
+from .core.code import CodeMark
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
+from .core.evaluated import EvaluatedPlan
 from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
@@ -44,6 +46,7 @@ from .cost import (
     least_exchange_seconds,
     least_seconds,
     leg_seconds,
+    model_flops,
     node_seconds,
     price_stages,
     step_seconds,
@@ -53,7 +56,7 @@ from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
-from .exporters import EXPORTERS
+from .exporters import EXPORTERS, ExporterDef
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
 from .hardware import precision as precision_named
@@ -72,13 +75,15 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
+from .schedules import write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph",
-    "stages_of", "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
+    "load_model",
+    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
+    "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -157,7 +162,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     Raises
     ------
     ExportError
-        `export.onnx-source`, and what the exporter raises.
+        `export.form-unknown`, `export.onnx-source`, and what the exporter raises.
     """
     if plan.graph.source.kind == "onnx":
         raise ExportError(
@@ -166,8 +171,31 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
             "Plan with it, and export code from the model's config.json, its .pt2 or its module.",
             subject=plan.graph.name,
         )
-    precision = precision_named(plan.decisions.precision)
-    return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+    return _form(form).export(evaluated(plan, training))
+
+
+def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
+    """Return what code is written from."""
+    training, schedule = training or train(plan), None
+    if plan.decisions.pipeline is not None:
+        schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
+    return EvaluatedPlan(
+        training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
+        cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
+        schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+    )  # fmt: skip
+
+
+def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
+    """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
+    return _form(form).marks(training or train(plan), precision_named(plan.decisions.precision))
+
+
+def _form(name: str) -> ExporterDef:
+    if name not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
+        raise ExportError("export.form-unknown", f"There is no form {name!r} of exported code.", f"Use {known}.")
+    return EXPORTERS[name]
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import TypeVar
 
 from .assign import sample_factors, span
 from .core.cluster import ClusterSpec
@@ -19,6 +20,7 @@ from .core.plan import (
     ParameterDecision,
     PipelineDecision,
     Preset,
+    RecomputeDecision,
     StageDecision,
 )
 from .core.symbol import evaluate
@@ -30,6 +32,8 @@ from .ops import OPS
 from .presets import PRESETS
 from .schedules import part_count, pipeline_of
 from .surfaces import Counts, Side, decide
+
+Named = TypeVar("Named", FactorDecision, RecomputeDecision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +187,8 @@ class Plan:
         return self._with(factors=left)
 
     def clear(self) -> Plan:
-        """Forget all decisions on sharding; model, cluster, mesh and batch stay."""
-        return self._with(factors=(), kept=(), parameters=())
+        """Forget all decisions on sharding, places and recompute; model, cluster, mesh and batch stay."""
+        return self._with(factors=(), kept=(), parameters=(), recompute=())
 
     def on(self, *, cluster: str, mesh: Mapping[str, int] | DeviceMesh | str) -> Plan:
         """Move the plan to another cluster and mesh; axes that the new mesh lacks are taken from the decisions."""
@@ -309,6 +313,22 @@ class Plan:
         """Put the model in one piece again."""
         return self._with(pipeline=None)
 
+    def recompute(self, target: str, *, again: bool = True) -> Plan:
+        """Keep of the modules or operators that `target` names only what goes in, and compute the rest in backward.
+
+        Parameters
+        ----------
+        again
+            False takes out what an earlier decision named; what no decision is left on is forgotten altogether.
+
+        Examples
+        --------
+        `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
+        """
+        others = tuple(d for d in self.decisions.recompute if d.target != target)
+        added = (RecomputeDecision(target=target, again=again),) if again or others else ()
+        return self._with(recompute=(*others, *added))
+
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
         """Cut a mesh axis into several, e.g. `tp:8` into `tp0:2,tp1:4`; all decisions follow."""
         mesh, parts = self.decisions.mesh.split(axis, sizes)
@@ -354,7 +374,10 @@ class Plan:
             added = tuple(axis for axis in filled(template.axes) if axis not in before)
             factors = list(_replaced(tuple(factors), [replace(template, axes=before + added)]))
         parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
-        return self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+        plan = self._with(factors=tuple(factors), parameters=(*self.decisions.parameters, *parameters))
+        for decision in self._named(preset.recompute) or preset.recompute:
+            plan = plan.recompute(decision.target, again=decision.again)
+        return plan
 
     def _sampled(self, preset: Preset) -> tuple[FactorDecision, ...]:
         """Return the decisions that shard the samples.
@@ -374,11 +397,11 @@ class Plan:
             )  # fmt: skip
         return tuple(FactorDecision(target=target, factor=factor, axes=preset.samples) for target, factor in places)
 
-    def _named(self, factors: tuple[FactorDecision, ...]) -> tuple[FactorDecision, ...]:
+    def _named(self, decisions: tuple[Named, ...]) -> tuple[Named, ...]:
         """Return the decisions that name a node of the model."""
         blocks = [self.graph.root, *(repeat.block for repeat in self.graph.root.repeats)]
         names = [node.name for block in blocks for node in block.nodes]
-        return tuple(f for f in factors if any(span(f.target, name) is not None for name in names))
+        return tuple(d for d in decisions if any(span(d.target, name) is not None for name in names))
 
     def _resolve(self, axes: str | Iterable[str]) -> Axes:
         """Return mesh axes for what the caller names; an axis that was split stands for its parts."""

@@ -132,16 +132,3 @@ class Figure(BaseModel):
 
     data: list[dict[str, Any]]
     layout: dict[str, Any]
-
-
-class CodeFile(BaseModel):
-    """A file of the exported code."""
-
-    path: str
-    text: str
-
-
-class Code(BaseModel):
-    """The exported code."""
-
-    files: list[CodeFile]

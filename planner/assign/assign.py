@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
 from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
+from ..core.layers import list_of
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import Decisions
@@ -22,6 +23,7 @@ from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS, Cut
 from .follow import follow
 from .parameter import parameter_layout
+from .segments import Segmenting
 from .target import EVERYWHERE, Span, covers, span
 from .uneven import uneven
 from .unknown import unknown
@@ -77,11 +79,14 @@ class _Work:
         layouts_of: dict[str, Layout] = {}
         first_reads: dict[str, Layout] = {}
         nodes: list[AssignedNode] = []
+        segmenting = Segmenting(self.decisions.recompute, whole=self._lists())
         for item in block.body:
             if isinstance(item, Repeat):
                 self._repeat(item, layouts_of, first_reads)
+                segmenting.end()
             else:
-                nodes += self._node(item, layouts_of, first_reads, layer=0)
+                segment = segmenting.enter(item, 0)
+                nodes += self._node(item, layouts_of, first_reads, layer=0, segment=segment)
         # Data is given whole or cut, not as parts of sums, even to who would read those.
         inputs = tuple((v.name, v.meta, first_reads.get(v.name, _whole(v.meta)).adjoint) for v in block.inputs)
         self.assembled[""].append(
@@ -157,12 +162,17 @@ class _Work:
         made.update(captured)
         reads: dict[str, Layout] = {}
         nodes: list[AssignedNode] = []
+        segmenting = Segmenting(self.decisions.recompute, whole=self._lists())
         for node in block.nodes:
-            nodes += self._node(node, made, reads, layer)
+            nodes += self._node(node, made, reads, layer, segmenting.enter(node, layer))
         return nodes, reads, made
 
+    def _lists(self) -> tuple[str, ...]:
+        """Return the paths of the lists of layers."""
+        return tuple(dict.fromkeys(list_of(repeat.name)[0] for repeat in self.graph.root.repeats))
+
     def _node(
-        self, node: Node, made: dict[str, Layout], reads: dict[str, Layout], layer: int
+        self, node: Node, made: dict[str, Layout], reads: dict[str, Layout], layer: int, segment: str
     ) -> tuple[AssignedNode, ...]:
         """Assign one node (or its parts), note its results' layouts in `made` and first reads in `reads`."""
         sizes = {f: evaluate(size, self.symbols) for f, size in node.rule.sizes}
@@ -176,7 +186,7 @@ class _Work:
             raise RuleError(first.code, first.message, first.hint, subject=first.subject)
         cuts = {factor: Cut(size, self.mesh.size_of(strategy.axes(factor))) for factor, size in sizes.items()}
         parts = OPS[node.op].parts(node, strategy, cuts) or ((node, strategy),)
-        assigned = tuple(_assigned(part, its) for part, its in parts)
+        assigned = tuple(replace(_assigned(part, its), segment=segment) for part, its in parts)
         for part in assigned:
             for name, layout in zip(part.node.operands, part.operands, strict=True):
                 reads.setdefault(name, layout)
@@ -242,7 +252,9 @@ def _unmatched(graph: ModelGraph, decisions: Decisions) -> list[Diagnostic]:
                if not any(hit(d.target, n.name, count) for n, count in nodes)]  # fmt: skip
     missed += [(d.target, "parameter layout") for d in decisions.parameters
                if not any(hit(d.target, name, count) for name, count in parameters)]  # fmt: skip
-    total = len(decisions.factors) + len(decisions.kept) + len(decisions.parameters)
+    missed += [(d.target, "recompute") for d in decisions.recompute
+               if not any(hit(d.target, n.name, count) for n, count in nodes)]  # fmt: skip
+    total = len(decisions.targets)
     if missed and len(missed) == total:
         raise PlannerError(
             "plan.target-unmatched",

@@ -27,13 +27,28 @@ def span(target: str, name: str) -> Span | None:
     name
         Path of a node or parameter, with a token for the layer index (`core.layers`).
     """
+    found = _found(target, name)
+    return None if found is None else found[1]
+
+
+@lru_cache(maxsize=65536)
+def named(target: str, name: str) -> str:
+    """Return what `target` names of the template `name`, which it names: the path up to the last token that matches."""
+    found = _found(target, name)
+    assert found is not None
+    ends = [match.start() for match in re.finditer(r"[./]", name)] + [len(name)]
+    return name[: ends[found[0] - 1]]
+
+
+def _found(target: str, name: str) -> tuple[int, Span] | None:
+    """Return how many tokens of the name there are up to the last that matches, and the iterations."""
     # What a stage has of its own is named like what the model has, unless a target names the stage.
     wanted, tokens = re.split(r"[./]", target), re.split(r"[./]", name if "@stage" in target else plain(name))
     for start in range(len(tokens) - len(wanted) + 1):
         spans = [_token(w, t) for w, t in zip(wanted, tokens[start:], strict=False)]
         found = [s for s in spans if s is not None]
         if len(found) == len(spans):
-            return max(s for s, _ in found), min(s for _, s in found)
+            return start + len(wanted), (max(s for s, _ in found), min(s for _, s in found))
     return None
 
 

@@ -24,7 +24,9 @@ from ..core.assignment import (
 from ..core.collective import PlanEdge
 from ..core.gradient import raw_layout
 from ..core.layout import Layout
+from ..core.segments import Segments
 from ..ops import OPS
+from .repeating import Repeating
 
 Place = tuple[int, str]
 """Index of a scope and the name of a value in it: blocks may call their inputs alike."""
@@ -41,22 +43,32 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
     """
     assignment = sharded.assignment
     with_gradient = _values_with_gradient(assignment)
-    scopes = tuple(
-        Scope(
-            assembly=scope.assembly,
-            fanouts=tuple(
-                _backward(sharded, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
-                if (index, f.value) in with_gradient
-                else replace(f, again=_again(sharded, f, with_gradient))
-                for f in scope.fanouts
-            ),
-            updates=tuple(
-                _update(assignment, p, plan_edge) for p in scope.assembly.parameters if p.parameter.trainable
-            ),
+    followed = _reached(_trained(assignment), tuple(_flows(assignment)))
+    scopes = []
+    for index, scope in enumerate(sharded.scopes):
+        repeating = Repeating.of(scope.assembly, index, followed)
+
+        def again(fanout: Fanout, repeating: Repeating = repeating) -> tuple[Delivery, ...]:
+            fetched = repeating.fetched(fanout)
+            return repeating.again(fanout) + fetched + _again(sharded, fanout, with_gradient, repeating.segments)
+
+        fanouts = (
+            _backward(assignment, f, scope.assembly.parameter(f.value), with_gradient, plan_edge)
+            if (index, f.value) in with_gradient
+            else f
+            for f in scope.fanouts
         )
-        for index, scope in enumerate(sharded.scopes)
-    )
-    return TrainingGraph(assignment=assignment, scopes=scopes)
+        scopes.append(
+            Scope(
+                assembly=scope.assembly,
+                fanouts=tuple(replace(f, again=again(f)) for f in fanouts),
+                updates=tuple(
+                    _update(assignment, p, plan_edge) for p in scope.assembly.parameters if p.parameter.trainable
+                ),
+                repeated=repeating.nodes,
+            )
+        )
+    return TrainingGraph(assignment=assignment, scopes=tuple(scopes))
 
 
 def _update(assignment: Assignment, placed: ParameterLayout, plan_edge: PlanEdge) -> Update:
@@ -71,13 +83,12 @@ def _update(assignment: Assignment, placed: ParameterLayout, plan_edge: PlanEdge
 
 
 def _backward(
-    sharded: ShardedGraph,
+    assignment: Assignment,
     fanout: Fanout,
     placed: ParameterLayout | None,
     with_gradient: frozenset[Place],
     plan_edge: PlanEdge,
 ) -> Fanout:
-    assignment = sharded.assignment
     gradient = placed.gradient if placed else fanout.source.adjoint
     readers = tuple(replace(r, raw=_raw(assignment, r, with_gradient)) for r in fanout.readers)
     groups: dict[Layout, tuple[Layout, list[int]]] = {}
@@ -92,18 +103,23 @@ def _backward(
         Delivery(readers=tuple(members), redistribution=plan_edge(raw, gradient, fanout.shape, dtype))
         for raw, members in groups.values()
     )
-    again = _again(sharded, fanout, with_gradient)
     deferred = placed is not None and placed.deferred
-    return replace(fanout, readers=readers, gradient=gradient, backward=backward, again=again, deferred=deferred)
+    return replace(fanout, readers=readers, gradient=gradient, backward=backward, deferred=deferred)
 
 
-def _again(sharded: ShardedGraph, fanout: Fanout, with_gradient: frozenset[Place]) -> tuple[Delivery, ...]:
-    """Return what is brought to readers a second time, since it was let go: also of a parameter without gradient."""
+def _again(
+    sharded: ShardedGraph, fanout: Fanout, with_gradient: frozenset[Place], segments: Segments
+) -> tuple[Delivery, ...]:
+    """Return what is brought to readers a second time, since it was let go: also of a parameter without gradient.
+
+    What a segment reads is in `repeating`.
+    """
     return tuple(
         replace(delivery, readers=(position,))
         for delivery in fanout.forward
         for position in delivery.readers
         if fanout.regather and delivery.redistribution.steps
+        if not segments.around(fanout) and fanout.readers[position].node not in segments.names
         for _ in range(_kept(sharded, fanout.readers[position], with_gradient))
     )  # fmt: skip
 
@@ -156,16 +172,19 @@ def _values_with_gradient(assignment: Assignment) -> frozenset[Place]:
 
     What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
     """
-    parameters = {
+    flows = tuple(_flows(assignment))
+    losses = ((0, name) for name in assignment.graph.root.outputs[:1])
+    wanted = _reached(losses, ((target, source) for source, target in flows))
+    return _reached(_trained(assignment), flows) & wanted
+
+
+def _trained(assignment: Assignment) -> frozenset[Place]:
+    return frozenset(
         (i, p.parameter.name)
         for i, a in enumerate(assignment.assemblies)
         for p in a.parameters
         if p.parameter.trainable
-    }
-    flows = tuple(_flows(assignment))
-    losses = ((0, name) for name in assignment.graph.root.outputs[:1])
-    wanted = _reached(losses, ((target, source) for source, target in flows))
-    return _reached(parameters, flows) & wanted
+    )
 
 
 def _reached(start: Iterable[Place], flows: Iterable[tuple[Place, Place]]) -> frozenset[Place]:

@@ -77,6 +77,7 @@ def proof_json(asked: Request, proof: Proof, diagnostics: tuple[Diagnostic, ...]
         "rows": rows,
         "failures": list(proof.failures),
         "collectives": list(proof.collectives),
+        "compared": proof.compared,
         "uncovered": list(proof.uncovered),
         "diagnostics": diagnostics_json(diagnostics),
     }

@@ -30,12 +30,20 @@ Symbols = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedNode:
-    """A node with its strategy and the layouts that follow from it."""
+    """A node with its strategy and the layouts that follow from it.
+
+    Parameters
+    ----------
+    segment
+        The piece of its scope that is computed again in backward and that it is in, `core.segments`; empty if its
+        results are kept.
+    """
 
     node: Node
     strategy: ShardStrategy
     operands: tuple[Layout, ...]
     results: tuple[Layout, ...]
+    segment: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +216,8 @@ class Fanout:
     regather
         Whether the readers' copies are dropped after forward.
     again
-        Forward deliveries that run once more in backward, each for one reader that needs the value there.
+        Forward deliveries that run once more in backward: of a parameter that was let go, each for one reader that
+        needs it there; in a segment that is computed again, each once.
     deferred
         Whether the backward deliveries run once a step, on raw gradients that were added over the microbatches.
     bucketed
@@ -263,11 +272,18 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """An assembly with the fan-outs of its values, and in a training graph the updates of its parameters."""
+    """An assembly with the fan-outs of its values, and in a training graph the updates of its parameters.
+
+    Parameters
+    ----------
+    repeated
+        Names of the nodes that run once more in backward: those of a segment up to the last one that keeps something.
+    """
 
     assembly: Assembly
     fanouts: tuple[Fanout, ...]
     updates: tuple[Update, ...] = ()
+    repeated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

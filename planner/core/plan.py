@@ -113,6 +113,23 @@ class PipelineDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputeDecision:
+    """Keep of what `target` names only what goes in, and compute it again in backward.
+
+    Parameters
+    ----------
+    target
+        Modules, such as `layers.*`, or operators. Operators of one target that follow each other in a module are one
+        piece.
+    again
+        False takes what an earlier decision named out again.
+    """
+
+    target: str
+    again: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
     """Element types: of parameters and computation, of gradients, and of the optimizer's master copy and moments."""
 
@@ -148,6 +165,7 @@ class Decisions:
     parameters: tuple[ParameterDecision, ...] = ()
     gradients: GradientDecision = AS_THEY_COME
     pipeline: PipelineDecision | None = None
+    recompute: tuple[RecomputeDecision, ...] = ()
 
     @property
     def symbols(self) -> frozenset[tuple[str, int]]:
@@ -163,6 +181,7 @@ class Decisions:
             *(d.target for d in self.kept),
             *(d.target for d in self.parameters),
             *(d.target for d in (self.pipeline.stages if self.pipeline else ())),
+            *(d.target for d in self.recompute),
         )
 
     def rename_axis(self, replaced: str, parts: Axes, mesh: DeviceMesh) -> Decisions:
@@ -201,6 +220,8 @@ class Preset:
         Open axes over which the samples of a step are sharded, wherever inputs are read.
     factors, parameters
         Decision templates; their axes are names from `axes`.
+    recompute
+        Decisions on what is computed again.
     align
         Pairs (open axis, factor): if the axis does not divide the factor's size, it is first split in a part that does
         and a rest; templates that name `axis.major` get only the part that does.
@@ -212,4 +233,5 @@ class Preset:
     samples: Axes = ()
     factors: tuple[FactorDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+    recompute: tuple[RecomputeDecision, ...] = ()
     align: tuple[tuple[str, str], ...] = ()

@@ -8,18 +8,18 @@ that cut anything else make none.
 
 from __future__ import annotations
 
-from .assignment import Assignment, TrainingGraph
+from .assignment import Assignment
 from .plan import Decisions
 from .symbol import Polynomial
 
 _BATCH = "B"
 
 
-def gradient_factor(training: TrainingGraph, decisions: Decisions) -> int:
+def gradient_factor(assignment: Assignment, decisions: Decisions) -> int:
     """Return what the gradients of the mean are multiplied by."""
     if decisions.gradients.reduction == "mean":
         return 1
-    return data_ranks(training.assignment) * decisions.microbatches
+    return data_ranks(assignment) * decisions.microbatches
 
 
 def data_ranks(assignment: Assignment) -> int:

@@ -21,6 +21,7 @@ from ..core.plan import (
     KeepDecision,
     ParameterDecision,
     PipelineDecision,
+    RecomputeDecision,
     StageDecision,
 )
 from ..errors import DocumentError, LayoutError, PlannerError
@@ -114,6 +115,7 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             "compression": decisions.gradients.compression,
         },
         "pipeline": _plain_pipeline(decisions.pipeline),
+        "recompute": [{"target": d.target, "again": d.again} for d in decisions.recompute],
         "model": {
             "name": source.name,
             "kind": source.kind,
@@ -213,6 +215,7 @@ def _decisions(file: PlanFile) -> Decisions:
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
         gradients=_gradients(file.gradients),
         pipeline=_pipeline(file.pipeline),
+        recompute=tuple(RecomputeDecision(target=d.target, again=d.again) for d in file.recompute),
     )
 
 

@@ -96,6 +96,13 @@ class Pipeline(Entry):
     stages: list[Stage]
 
 
+class Recompute(Entry):
+    """Compute what `target` names again in backward, or not."""
+
+    target: Target
+    again: bool
+
+
 class PlanFile(Entry):
     """A whole plan file."""
 
@@ -113,3 +120,4 @@ class PlanFile(Entry):
     parameters: list[Parameter]
     gradients: Gradients
     pipeline: Pipeline | None
+    recompute: list[Recompute]

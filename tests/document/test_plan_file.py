@@ -12,7 +12,15 @@ from planner.core.graph import ModelSource
 from planner.core.json_text import canonical, digest
 from planner.core.layout import REDUCE_OPS, Layout
 from planner.core.mesh import DeviceMesh
-from planner.core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision
+from planner.core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    RecomputeDecision,
+    StageDecision,
+)
 from planner.document import read, write
 from planner.errors import DocumentError
 
@@ -41,12 +49,16 @@ DECISIONS = Decisions(
         ParameterDecision(target="lm_head", layout=Layout.parse("[tp·dp, -]")),
         ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),
     ),
+    pipeline=PipelineDecision(
+        axis="pp", schedule="zb-h1", per_rank=1, stages=(StageDecision(target="layers.0-3", stage=0),)
+    ),
+    recompute=(RecomputeDecision(target="layers.*"), RecomputeDecision(target="self_attn", again=False)),
 )
 
 TEXT = """\
 {
   "format": "shardwright-plan",
-  "version": 2,
+  "version": 3,
   "cluster": "2x8-h100-sxm",
   "mesh": [
     {"axis": "tp", "size": 8},
@@ -89,6 +101,18 @@ TEXT = """\
       "regather": false,
       "deferred": true
     }
+  ],
+  "pipeline": {
+    "axis": "pp",
+    "schedule": "zb-h1",
+    "per_rank": 1,
+    "stages": [
+      {"target": "layers.0-3", "stage": 0}
+    ]
+  },
+  "recompute": [
+    {"target": "layers.*", "again": true},
+    {"target": "self_attn", "again": false}
   ],
   "model": {
     "name": "tiny",
@@ -144,6 +168,15 @@ decisions_of_plans = st.builds(
     seq=counts,
     microbatches=counts,
     precision=words,
+    pipeline=st.none()
+    | st.builds(
+        PipelineDecision,
+        axis=axis_names,
+        schedule=words,
+        per_rank=st.integers(0, 9),
+        stages=st.lists(st.builds(StageDecision, target=words, stage=st.integers(0, 99)), max_size=3).map(tuple),
+    ),
+    recompute=st.lists(st.builds(RecomputeDecision, target=words, again=st.booleans()), max_size=2).map(tuple),
     factors=st.lists(st.builds(FactorDecision, target=words, factor=words, axes=axes), max_size=3).map(tuple),
     kept=st.lists(
         st.builds(
@@ -183,6 +216,7 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
+NEW_IN_3 = ("pipeline", "recompute")
 VERSION_1 = json.loads(TEXT) | {
     "version": 1,
     "parameters": [
@@ -194,7 +228,15 @@ VERSION_1 = json.loads(TEXT) | {
 
 def test_files_of_version_1_are_read() -> None:
     """They knew storage only; the gradient and the optimizer's state followed it."""
-    assert read(json.dumps(VERSION_1)) == (SOURCE, replace(DECISIONS, parameters=DECISIONS.parameters[:2]))
+    known = {name: value for name, value in VERSION_1.items() if name not in NEW_IN_3}
+    old = replace(DECISIONS, parameters=DECISIONS.parameters[:2], pipeline=None, recompute=())
+    assert read(json.dumps(known)) == (SOURCE, old)
+
+
+def test_files_of_version_2_are_read() -> None:
+    """They knew no pipeline and computed nothing again."""
+    known = {name: value for name, value in json.loads(TEXT).items() if name not in NEW_IN_3}
+    assert read(json.dumps(known | {"version": 2})) == (SOURCE, replace(DECISIONS, pipeline=None, recompute=()))
 
 
 # -------------------------------------------------------------- refusals
@@ -223,13 +265,13 @@ REFUSED = [
     (
         edited(version=3, colour="red"),
         "document.version",
-        "The plan file is of version 3; this Shardwright reads 1 and 2. Update Shardwright, or write "
+        "The plan file is of version 3; this Shardwright reads 1, 2 and 3. Update Shardwright, or write "
         "the plan again with this one.",
     ),
     (
         edited(version=True),
         "document.version",
-        "The plan file is of version true; this Shardwright reads 1 and 2. Update Shardwright, or "
+        "The plan file is of version true; this Shardwright reads 1, 2 and 3. Update Shardwright, or "
         "write the plan again with this one.",
     ),
     (

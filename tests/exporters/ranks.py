@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pickle
-import re
 import signal
 import socket
 import subprocess
@@ -21,12 +21,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a bundle's training left: the loss by step, exit codes and output by rank, and seconds until all ended.
+    """What a bundle's training left: loss and record of the log by step, codes and output by rank, seconds until the end.
 
     The code of a rank that did not end by itself is None.
     """
 
     losses: dict[int, float]
+    records: dict[int, dict[str, Any]]
     codes: tuple[int | None, ...]
     texts: tuple[str, ...]
     seconds: float
@@ -84,13 +85,18 @@ class RankProcesses:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         began = monotonic()
+        log = Path(self._folder.name) / "log.jsonl"
+        log.unlink(missing_ok=True)
+        options = (*options, "--log-file", str(log))
         codes, texts = self._forked(
             _train,
             [(r, world, port, bundle, options, (step, saving) if r == victim else None) for r in range(world)],
             patience,
         )
-        losses = re.findall(r"^step (\d+) loss (\S+)", texts[0], re.MULTILINE)
-        return Training({int(n): float(loss) for n, loss in losses}, codes, texts, monotonic() - began)
+        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        records = {record["step"]: record for record in map(json.loads, lines)}
+        losses = {step: record["loss"] for step, record in records.items()}
+        return Training(losses, records, codes, texts, monotonic() - began)
 
     def _forked(
         self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], patience: float

@@ -1,7 +1,7 @@
 """A process that has loaded torch and forks rank processes: `python -m tests.exporters.zygote FOLDER < requests`.
 
-A request is a pickle of (world, function, arguments by rank); its answer, a line, says that all ranks have ended or that
-patience is over. What ranks give or raise, they write to FOLDER.
+A request is a pickle of (function, arguments by rank, seconds of patience), its answer one of the exit codes. What
+ranks give, print or raise goes to FOLDER.
 """
 
 import gc
@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     # What ranks would load one by one, which takes seconds.
     import torch
     import torch._dynamo
-    import torch.distributed.checkpoint  # noqa: F401
+    import torch.distributed.checkpoint
 
     torch.set_num_threads(1)
     gc.freeze()

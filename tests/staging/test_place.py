@@ -68,5 +68,5 @@ def test_the_loss_is_on_the_last_stage():
     # A second output after the loss would be needed to put something behind it: here the loss itself is held back.
     body = tuple(item for item in graph.root.body if item.name != "loss")
     cut = replace(graph, root=replace(graph.root, body=body, outputs=("model.norm",)))
-    with pytest.raises(PlannerError, match="loss of .* is computed on stage 0"):
+    with pytest.raises(PlannerError, match=r"loss of .* is computed on stage 0"):
         _places(cut, {"layers.*": 0, "lm_head": 1}, 2)

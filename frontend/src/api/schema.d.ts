@@ -253,9 +253,29 @@ export interface paths {
         };
         /**
          * Code
-         * @description Return the exported code.
+         * @description Return the exported code, with the nodes and edges of the view that its lines stand for.
          */
         get: operations["code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/code/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff
+         * @description Return what the last `back` edits changed in the exported code.
+         */
+        get: operations["diff"];
         put?: never;
         post?: never;
         delete?: never;
@@ -336,6 +356,46 @@ export interface paths {
          * @description Return the plan file, to be saved.
          */
         get: operations["file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/forms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Forms
+         * @description Return the forms of exported code, each with the reason if this plan can't be written in it.
+         */
+        get: operations["forms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * History
+         * @description Return the edits that the plan is the result of and that can be taken back, the last one first.
+         */
+        get: operations["history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -787,11 +847,34 @@ export interface components {
         };
         /**
          * Code
-         * @description The exported code.
+         * @description The exported code in one form.
          */
         Code: {
             /** Files */
             files: components["schemas"]["CodeFile"][];
+            /** Form */
+            form: string;
+            /** Marks */
+            marks: components["schemas"]["CodeMark"][];
+        };
+        /**
+         * CodeDiff
+         * @description What edits changed in the exported code.
+         *
+         *     Parameters
+         *     ----------
+         *     labels
+         *         Of these edits, the last one first.
+         *     files
+         *         Those that differ, in the order of their paths.
+         */
+        CodeDiff: {
+            /** Files */
+            files: components["schemas"]["FileDiff"][];
+            /** Form */
+            form: string;
+            /** Labels */
+            labels: string[];
         };
         /**
          * CodeFile
@@ -802,6 +885,48 @@ export interface components {
             path: string;
             /** Text */
             text: string;
+        };
+        /**
+         * CodeForm
+         * @description A form of exported code; `problem` says why the plan can't be written in it, and is null if it can.
+         */
+        CodeForm: {
+            /** Name */
+            name: string;
+            problem: components["schemas"]["Problem"] | null;
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * CodeMark
+         * @description Lines of a file that one operator, one resharding or one parameter's update is written on.
+         *
+         *     Parameters
+         *     ----------
+         *     path
+         *         File of the bundle.
+         *     first, last
+         *         Numbers of the first and the last line, from 1; comments above a call are with it.
+         *     nodes, edges
+         *         Ids of the view's nodes and edges that the lines stand for.
+         */
+        CodeMark: {
+            /**
+             * Edges
+             * @default []
+             */
+            edges: string[];
+            /** First */
+            first: number;
+            /** Last */
+            last: number;
+            /**
+             * Nodes
+             * @default []
+             */
+            nodes: string[];
+            /** Path */
+            path: string;
         };
         /**
          * CollectiveRow
@@ -967,6 +1092,32 @@ export interface components {
              * @default
              */
             subject: string;
+        };
+        /**
+         * DiffRange
+         * @description Lines that are equal, or that were replaced, taken out or put in.
+         *
+         *     Parameters
+         *     ----------
+         *     before, after
+         *         Begin and end of the lines, from 0; empty where lines were put in or taken out.
+         */
+        DiffRange: {
+            /** After */
+            after: [
+                number,
+                number
+            ];
+            /** Before */
+            before: [
+                number,
+                number
+            ];
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "equal" | "replace" | "delete" | "insert";
         };
         /**
          * EdgeView
@@ -1151,6 +1302,27 @@ export interface components {
             };
         };
         /**
+         * FileDiff
+         * @description A file that differs.
+         *
+         *     Parameters
+         *     ----------
+         *     before, after
+         *         Its texts; null where there is no such file.
+         *     hunks
+         *         What changed, each with lines around it.
+         */
+        FileDiff: {
+            /** After */
+            after: string | null;
+            /** Before */
+            before: string | null;
+            /** Hunks */
+            hunks: components["schemas"]["DiffRange"][][];
+            /** Path */
+            path: string;
+        };
+        /**
          * FrontWay
          * @description One of the ways of which no other is better in every respect; bytes are those of the busiest rank.
          */
@@ -1225,6 +1397,16 @@ export interface components {
             status: "ok";
             /** Version */
             version: string;
+        };
+        /**
+         * HistoryStep
+         * @description An edit of a plan, the `back`-th from the last one on.
+         */
+        HistoryStep: {
+            /** Back */
+            back: number;
+            /** Label */
+            label: string;
         };
         /**
          * ImportedPlan
@@ -1712,11 +1894,16 @@ export interface components {
         };
         /**
          * Proof
-         * @description What a proof found.
+         * @description What a proof found; `compared` is the number of collectives that ran, over all ranks.
          */
         Proof: {
             /** Collectives */
             collectives: string[];
+            /**
+             * Compared
+             * @default 0
+             */
+            compared: number;
             /** Failures */
             failures: string[];
             mesh: components["schemas"]["ProofMesh"];
@@ -1752,12 +1939,30 @@ export interface components {
         /**
          * ProofRow
          * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+         *
+         *     Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+         *     the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
          */
         ProofRow: {
+            /**
+             * Edge
+             * @default
+             */
+            edge: string;
             /** Error */
             error: number | null;
+            /**
+             * Hint
+             * @default
+             */
+            hint: string;
             /** Name */
             name: string;
+            /**
+             * Node
+             * @default
+             */
+            node: string;
             /** Ok */
             ok: boolean;
             /** Rank */
@@ -2273,12 +2478,16 @@ export type Choice = components['schemas']['Choice'];
 export type ClearChange = components['schemas']['ClearChange'];
 export type Cluster = components['schemas']['Cluster'];
 export type Code = components['schemas']['Code'];
+export type CodeDiff = components['schemas']['CodeDiff'];
 export type CodeFile = components['schemas']['CodeFile'];
+export type CodeForm = components['schemas']['CodeForm'];
+export type CodeMark = components['schemas']['CodeMark'];
 export type CollectiveRow = components['schemas']['CollectiveRow'];
 export type CopyName = components['schemas']['CopyName'];
 export type CostItem = components['schemas']['CostItem'];
 export type DeviceEntry = components['schemas']['DeviceEntry'];
 export type Diagnostic = components['schemas']['Diagnostic'];
+export type DiffRange = components['schemas']['DiffRange'];
 export type EdgeView = components['schemas']['EdgeView'];
 export type Edit = components['schemas']['Edit'];
 export type Effect = components['schemas']['Effect'];
@@ -2287,9 +2496,11 @@ export type FactorChange = components['schemas']['FactorChange'];
 export type FactorDecision = components['schemas']['FactorDecision'];
 export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
+export type FileDiff = components['schemas']['FileDiff'];
 export type FrontWay = components['schemas']['FrontWay'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
+export type HistoryStep = components['schemas']['HistoryStep'];
 export type ImportedPlan = components['schemas']['ImportedPlan'];
 export type Job = components['schemas']['Job'];
 export type KeepChange = components['schemas']['KeepChange'];
@@ -2987,7 +3198,9 @@ export interface operations {
     };
     code: {
         parameters: {
-            query?: never;
+            query?: {
+                form?: string;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -3003,6 +3216,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Code"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diff: {
+        parameters: {
+            query?: {
+                form?: string;
+                back?: number;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeDiff"];
                 };
             };
             /** @description The request is not legal. */
@@ -3071,7 +3327,9 @@ export interface operations {
     };
     export: {
         parameters: {
-            query?: never;
+            query?: {
+                form?: string;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -3168,6 +3426,86 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    forms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeForm"][];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryStep"][];
                 };
             };
             /** @description The request is not legal. */

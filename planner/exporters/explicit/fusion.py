@@ -25,13 +25,12 @@ def fusion_lines(training: TrainingGraph, decision: GradientDecision) -> list[st
     return [*lines, "    ),"]
 
 
-def fusion_imports(decision: GradientDecision) -> list[str]:
-    """Return the lines that import what `fusion_lines` names."""
+def fusion_imports(decision: GradientDecision) -> dict[str, str]:
+    """Return module → names of what `fusion_lines` names."""
     if not decision.gathers:
-        return []
+        return {}
     compressed = COMPRESSIONS.get(decision.compression)
-    lines = [f"from parallel.compression import {compressed}"] if compressed else []
-    return [*lines, "from parallel.fusion import Bucket, Fusion"]
+    return {"parallel.fusion": "Bucket, Fusion"} | ({"parallel.compression": compressed} if compressed else {})
 
 
 def _bucket(training: TrainingGraph, bucket: Bucket) -> list[str]:

@@ -48,13 +48,13 @@ class Lines:
     functions: Mapping[tuple[str, int], str]
     dtypes: Mapping[str, str]
 
-    def of(self, body: Body, names: Names) -> list[str]:
-        """Return the lines of a body, under names for its variables."""
-        return [line for item in body.lines for line in self._line(item, names, body.module)]
+    def of(self, body: Body, names: Names) -> Iterator[tuple[Statement | Call, list[str]]]:
+        """Yield each statement of a body with its lines, under names for its variables."""
+        yield from ((item, list(self._line(item, names, body.module))) for item in body.lines)
 
     def _line(self, item: Statement | Call, names: Names, module: str) -> Iterator[str]:
         if isinstance(item, Call):
-            child = reach(item.body.module, module, self.kinds)
+            child = "self" if item.body.module == module else reach(item.body.module, module, self.kinds)
             yield from self._call(child, item, names, module, WIDTH)
             return
         arguments = [self._argument(a, names, module) for a in item.arguments]
@@ -79,7 +79,8 @@ class Lines:
         function = self.functions.get((item.body.module, item.body.number), "forward")
         taken = ", ".join(self._argument(key, names, module) for key in item.uses)
         called = child if function == "forward" else f"{child}.{function}"
-        yield from assignment([names[key] for key in item.defines], f"{called}({taken})", width)
+        text = f"recompute({called}, mesh, {taken})" if item.again else f"{called}({taken})"
+        yield from assignment([names[key] for key in item.defines], text, width)
 
     def _argument(self, argument: Argument, names: Names, module: str) -> str:
         """Return a variable, or where a parameter lies that this class holds."""
@@ -102,7 +103,8 @@ class Lines:
         given = [*targets, *arguments[len(targets) :]]
         if run.period == 1:
             yield f"for layer in {self._layers(run, module)[0]}:"
-            inner = assignment(targets, f"layer({', '.join(given)})", WIDTH - 4)
+            start = "recompute(layer, mesh, " if self.loops[run.title].again else "layer("
+            inner = assignment(targets, f"{start}{', '.join(given)})", WIDTH - 4)
         else:
             body = self.loops[run.title]
             layers = [f"layer_{place}" for place in range(run.period)]

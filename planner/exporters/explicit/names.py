@@ -23,7 +23,7 @@ def identifiers(keys: Iterable[Key], readers: Mapping[Key, str], preferred: Mapp
     """
     chosen: dict[Key, str] = {}
     modules = ("F", "ops", "indexing", "ordered", "reductions", "windows", "torch", "nn")
-    reserved = ("mesh", "self", "layer", *modules, "reshard", "fan_out")
+    reserved = ("mesh", "self", "layer", *modules, "reshard", "fan_out", "recompute")
     taken: dict[str, str] = dict.fromkeys(reserved, "")
     for key in dict.fromkeys(keys):
         value, index = key

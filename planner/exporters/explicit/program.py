@@ -14,6 +14,7 @@ from ...core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
 from ...core.graph import ModelGraph
 from ...core.layers import list_of
 from ...core.layout import Layout
+from ...core.segments import Segments
 from ...errors import ExportError
 
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
@@ -42,12 +43,15 @@ class Statement:
         Path of the class that the line belongs to.
     what
         The node, the fan-out, or the run that the line stands for.
+    segment
+        The segment that it is computed again with; empty for none.
     """
 
     module: str
     what: AssignedNode | Fanout | Assembly
     arguments: tuple[Argument, ...]
     defines: tuple[Key, ...]
+    segment: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +159,20 @@ def _program(
     scope = training.scopes[index]
     assembly = scope.assembly
     fanouts = {f.value: f for f in scope.fanouts}
+    segments = Segments.of(assembly, index)
     statements: list[Statement] = []
     top = assembly.templates[0]
     inputs = [(name, -1) for name, _, _ in assembly.inputs]
-    for name, _, _ in assembly.inputs:
-        statements += _reshards(fanouts.get(name), top)
+    given = [f for name, _, _ in assembly.inputs if (f := fanouts.get(name)) and not is_plain(f)]
+    for fanout in given:
+        if not segments.around(fanout):
+            statements += _reshards(fanout, top)
+    waiting: list[Fanout] = []
     for item in _ordered(training, index):
+        segment = item.segment if isinstance(item, AssignedNode) else ""
+        if waiting and segment != statements[-1].segment:
+            statements += _after(statements, waiting, lists)
+            waiting.clear()
         if isinstance(item, Assembly):
             arguments = _loop_arguments(item, table, training)
             module = home(item.path, lists)
@@ -169,25 +181,41 @@ def _program(
             arguments = tuple(table[index, item.node.name, i] for i in range(len(item.node.operands)))
             module = owner(item, lists)
             defines = tuple((value.name, -1) for value in item.node.results)
-        statements.append(Statement(module=module, what=item, arguments=arguments, defines=defines))
-        for name, _ in defines:
-            statements += _reshards(fanouts.get(name), module)
-    apart = [f for f in scope.fanouts if f.kind == "parameter" and not is_plain(f)]
-    _insert_parameters(statements, apart, training, lists)
+        made = Statement(module=module, what=item, arguments=arguments, defines=defines, segment=segment)
+        statements.append(made)
+        for fanout in [f for name, _ in defines if (f := fanouts.get(name)) and not is_plain(f)]:
+            if segment and not segments.around(fanout):
+                waiting.append(fanout)
+            else:
+                statements += _reshards(fanout, module, segment)
+    statements += _after(statements, waiting, lists)
+    apart = [f for f in given if segments.around(f)]
+    apart += [f for f in scope.fanouts if f.kind == "parameter" and not is_plain(f)]
+    _insert(statements, apart, training, lists, segments)
     if assembly.name:
         outputs = [table[index, assembly.title, i] for i in range(len(assembly.carried))]
         inputs += _captured(assembly, table, index)
     else:
-        outputs = [table[0, _loss_reader(training), 0]]
+        outputs = [table[0, reader, 0] for reader in outside(training)]
     return Program(
         assembly=assembly, inputs=tuple(inputs), statements=tuple(statements),
         outputs=tuple(o for o in outputs if isinstance(o, tuple)),
     )  # fmt: skip
 
 
-def _loss_reader(training: TrainingGraph) -> str:
+def outside(training: TrainingGraph) -> tuple[str, ...]:
+    """Return who reads values of the root and is none of its nodes: other stages, and in the end who wants the loss."""
+    root = training.scopes[0]
+    own = {n.node.name for n in root.assembly.nodes} | {run.assembly.title for run in training.scopes[1:]}
     loss = training.assignment.graph.root.outputs[0]
-    return next(f for f in training.scopes[0].fanouts if f.value == loss).readers[-1].node
+    readers = [
+        (fanout.value == loss, reader.node)
+        for fanout in root.fanouts
+        if fanout.kind == "activation"
+        for reader in fanout.readers
+        if reader.scope == 0 and reader.node not in own
+    ]
+    return tuple(node for _, node in sorted(readers, key=lambda pair: pair[0]))
 
 
 def _ordered(training: TrainingGraph, index: int) -> Iterator[AssignedNode | Assembly]:
@@ -206,11 +234,19 @@ def _ordered(training: TrainingGraph, index: int) -> Iterator[AssignedNode | Ass
             yield from (run for run in assemblies[1:] if run.name == item.name)
 
 
-def _reshards(fanout: Fanout | None, module: str) -> list[Statement]:
-    if fanout is None or is_plain(fanout):
-        return []
+def _reshards(fanout: Fanout, module: str, segment: str = "") -> list[Statement]:
     defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
-    return [Statement(module=module, what=fanout, arguments=((fanout.value, -1),), defines=defines)]
+    arguments = ((fanout.value, -1),)
+    return [Statement(module=module, what=fanout, arguments=arguments, defines=defines, segment=segment)]
+
+
+def _after(statements: list[Statement], waiting: list[Fanout], lists: Collection[str]) -> list[Statement]:
+    """Return what brings the results of the last segment to their readers, in the class around the segment."""
+    if not waiting:
+        return []
+    segment = statements[-1].segment
+    module = home(common([s.module for s in statements if s.segment == segment]), lists)
+    return [statement for fanout in waiting for statement in _reshards(fanout, module)]
 
 
 def _loop_arguments(
@@ -233,10 +269,11 @@ def _captured(run: Assembly, table: dict[tuple[int, str, int], Argument], index:
     return list(found)
 
 
-def _insert_parameters(
-    statements: list[Statement], fanouts: list[Fanout], training: TrainingGraph, lists: Collection[str]
-) -> None:
-    """Put each parameter's reshard before its first reader, in the class that holds all its readers."""
+def _insert(
+    statements: list[Statement], fanouts: list[Fanout], training: TrainingGraph, lists: Collection[str],
+    segments: Segments,
+) -> None:  # fmt: skip
+    """Put the reshard of each parameter, or input, before its first reader, in the class that holds all its readers."""
     classes = {s.module for s in statements}
     for fanout in fanouts:
         readers = {r.node for r in fanout.readers}
@@ -248,15 +285,30 @@ def _insert_parameters(
         if not using:
             raise ExportError("export.unread-parameter", f"No operator reads {fanout.value}.")
         leaf = parent(fanout.value)
-        own = leaf if leaf in classes else home(parent(leaf), lists)
-        module = home(common([statements[i].module for i in using] + [own]), lists)
-        place = using[0]
-        if statements[place].module != module:
-            child = child_of(module, statements[place].module, lists)
-            place = next(i for i, s in enumerate(statements) if within(s.module, child))
+        own = [leaf if leaf in classes else home(parent(leaf), lists)] if fanout.kind == "parameter" else []
+        module = home(common([statements[i].module for i in using] + own), lists)
+        segment = segments.around(fanout)
+        place = _place(statements, using[0], module, segment, lists)
         defines = tuple((fanout.value, i) for i in range(len(groups(fanout))))
-        argument = ParameterUse(name=fanout.value)
-        statements.insert(place, Statement(module=module, what=fanout, arguments=(argument,), defines=defines))
+        argument: Argument = ParameterUse(name=fanout.value) if own else (fanout.value, -1)
+        made = Statement(module=module, what=fanout, arguments=(argument,), defines=defines, segment=segment)
+        statements.insert(place, made)
+
+
+def _place(statements: list[Statement], reader: int, module: str, segment: str, lists: Collection[str]) -> int:
+    """Return where to put the reshard of what is first read at a place: before the child in which that is.
+
+    One of a segment stays in it, and one of no segment comes before the segment in which it would be.
+    """
+    place = reader
+    if statements[place].module != module:
+        child = child_of(module, statements[place].module, lists)
+        place = next(i for i, s in enumerate(statements) if within(s.module, child))
+    if segment:
+        return max(place, next(i for i, s in enumerate(statements) if s.segment == segment))
+    around = statements[place].segment
+    first = next(i for i, s in enumerate(statements) if s.segment == around) if around else place
+    return place if first == place else _place(statements, first, module, segment, lists)
 
 
 def common(modules: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The norm of all gradients together, and scaling them down to a bound.
+"""The norm of all gradients together, and by what they are multiplied to stay under a bound.
 
 A gradient that several ranks hold alike counts once: each rank adds its share of the squares, and the ranks are summed.
 """
@@ -23,19 +23,16 @@ def gradient_norm(model: nn.Module, mesh: Mesh) -> torch.Tensor:
     for name, (gradient, layout) in _gradients(model).items():
         sharded = mesh.size(*(axis for axes in dims(layout) for axis in axes))
         holding = model.ranks_holding(name) if isinstance(model, RunsInStages) else mesh.size(*mesh.sizes)
-        squares += gradient.square().sum(dtype=torch.float64) * (sharded / holding)
+        # Squares of fp16 overflow, and those of bf16 are coarse.
+        norm = torch.linalg.vector_norm(gradient, dtype=torch.float64)
+        squares += norm.square() * (sharded / holding)
     several = tuple(axis for axis, size in mesh.sizes.items() if size > 1)
     return (AllReduce(axes=several)(squares, mesh) if several else squares).sqrt()
 
 
-@torch.no_grad()
-def clip_gradients(model: nn.Module, mesh: Mesh, bound: float) -> torch.Tensor:
-    """Scale all gradients so that their norm is at most `bound`, and return the norm that they had."""
-    norm = gradient_norm(model, mesh)
-    scale = (bound / norm).clamp(max=1.0)
-    for gradient, _ in _gradients(model).values():
-        gradient.mul_(scale.to(gradient.dtype))
-    return norm
+def clip_factor(norm: torch.Tensor, bound: float) -> torch.Tensor:
+    """Return what gradients of this norm are multiplied by, so that their norm is at most `bound`."""
+    return (bound / norm).clamp(max=1.0)
 
 
 def _gradients(model: nn.Module) -> dict[str, tuple[torch.Tensor, str]]:

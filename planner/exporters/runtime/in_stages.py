@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 
 from .data import Batch
-
-if TYPE_CHECKING:
-    from .trainer import Settings
+from .settings import Settings
 
 
 @runtime_checkable
 class RunsInStages(Protocol):
     """A model of which each rank holds some stages, and which runs a step by a schedule."""
 
-    def loss_of_step(self, batch: Batch, settings: Settings) -> torch.Tensor:
-        """Run a step on a global batch; return its loss on every rank and leave gradients in the parameters."""
+    def loss_of_step(self, batch: Batch, settings: Settings, *, scale: float = 1.0) -> torch.Tensor:
+        """Run a step on a global batch; return its loss on every rank and leave gradients in the parameters.
+
+        The gradients are multiplied by `scale`.
+        """
 
     def spread(self) -> None:
         """Give all copies of a parameter the values of the first."""

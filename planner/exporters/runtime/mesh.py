@@ -29,7 +29,7 @@ class Mesh:
     Attributes
     ----------
     log
-        If a list, each communication appends (kind, axes, elements passed in, elements that come out).
+        If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
     step, sequence, last

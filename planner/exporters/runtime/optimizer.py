@@ -31,7 +31,14 @@ class MasterAdamW:
     it does not (ZeRO-1 and 2), gradients go to the state's layout, and new values come back.
     """
 
-    def __init__(self, model: nn.Module, mesh: Mesh, *, rate: float) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        mesh: Mesh,
+        *,
+        betas: tuple[float, float] = (0.9, 0.95),
+        weight_decay: float = 0.1,
+    ) -> None:
         updates, gradients = updates_of(model), own_gradients(model)
         self.mesh = mesh
         self.parts = [
@@ -41,18 +48,28 @@ class MasterAdamW:
             for update in (updates.get(name, Update()),)
         ]
         masters = [part.master for part in self.parts]
-        self.adam = torch.optim.AdamW(masters, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
+        self.adam = torch.optim.AdamW(masters, betas=betas, weight_decay=weight_decay)
 
     @torch.no_grad()
-    def step(self) -> None:
-        """Update the parameters from their gradients and clear the gradients."""
+    def step(self, rate: float, factor: torch.Tensor | float = 1.0) -> None:
+        """Update the parameters from their gradients and clear the gradients.
+
+        Parameters
+        ----------
+        rate
+            Learning rate of this step.
+        factor
+            What the gradients are multiplied by, in the optimizer's precision.
+        """
         for part in self.parts:
             gradient = part.parameter.grad if part.gradient is None else part.gradient.total
+            self._clear(part)
             if gradient is not None:
-                part.parameter.grad = None
-                part.master.grad = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
-            if part.gradient is not None:
-                part.gradient.total = None
+                moved = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
+                # Whose gradient this is does not need it any more.
+                part.master.grad = moved if isinstance(factor, float) and factor == 1 else moved.mul_(factor)
+        for group in self.adam.param_groups:
+            group["lr"] = rate
         self.adam.step()
         self.adam.zero_grad()
         self.publish()
@@ -65,6 +82,17 @@ class MasterAdamW:
                 # Rounded first, so that fewer bytes are passed.
                 values = part.master.to(part.parameter.dtype)
                 part.parameter.copy_(run(part.update.publish, values, self.mesh))
+
+    def clear(self) -> None:
+        """Clear the gradients without an update."""
+        for part in self.parts:
+            self._clear(part)
+
+    @staticmethod
+    def _clear(part: _Part) -> None:
+        part.parameter.grad = None
+        if part.gradient is not None:
+            part.gradient.total = None
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -71,6 +72,10 @@ class Weights(nn.Module):
         for name, (shape, layout, kind) in specs.items():
             empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
             self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
+
+    if TYPE_CHECKING:
+        # Parameters and modules are held by name; torch says of neither which it is.
+        def __getattr__(self, name: str) -> Any: ...
 
     def holding(self, modules: dict[str, nn.Module]) -> Weights:
         """Return itself, with modules put in by name."""

@@ -32,9 +32,7 @@ class Passes:
         self.stage, self.module = stage, module
         self._kept: dict[int, _Kept] = {}
 
-    def forward(
-        self, microbatch: int, inputs: Tensors, received: Tensors, weight: float | None, seed: float = 1.0
-    ) -> Tensors:
+    def forward(self, microbatch: int, inputs: Tensors, received: Tensors, weight: float | None) -> Tensors:
         """Return what the stage gives, by name.
 
         Parameters
@@ -43,8 +41,6 @@ class Passes:
             What it takes: inputs of the model, and values of other stages; those with gradients require them.
         weight
             What the last stage's loss counts for in that of the step; None for other stages.
-        seed
-            What the gradients of the loss are multiplied by.
         """
         found = self.module(*(inputs[name] if name in inputs else received[name] for name in self.stage.takes))
         values = dict(zip(self.stage.gives, found if isinstance(found, tuple) else (found,), strict=True))
@@ -54,7 +50,7 @@ class Passes:
         self._kept[microbatch] = _Kept(
             received={name: x for name, x in received.items() if x.requires_grad},
             given={name: get_gradient_edge(x) for name, x in values.items() if x.requires_grad},
-            seed={} if weight is None else {loss: torch.full_like(values[loss], seed)},
+            seed={} if weight is None else {loss: torch.ones_like(values[loss])},
         )
         return values
 

@@ -17,9 +17,9 @@ from .mail import Mail, lines, reads, writes
 from .mesh import Mesh
 from .passes import Passes, Tensors
 from .regather import regathering
+from .settings import Settings
 from .stages import Pipeline
 from .steps import AllReduce
-from .trainer import Settings
 
 
 def by_table(pipeline: Pipeline) -> Callable[[Mesh], Staged]:
@@ -79,8 +79,11 @@ class Staged(nn.Module):
         """Give all copies of a parameter the values of the first."""
         self.copies.spread()
 
-    def loss_of_step(self, batch: Batch, settings: Settings) -> torch.Tensor:
-        """Run one step on a global batch; return its loss on every rank and leave gradients in the parameters."""
+    def loss_of_step(self, batch: Batch, settings: Settings, *, scale: float = 1.0) -> torch.Tensor:
+        """Run one step on a global batch; return its loss on every rank and leave gradients in the parameters.
+
+        The gradients are multiplied by `scale`.
+        """
         if settings.microbatches != self.pipeline.microbatches:
             raise ValueError(
                 f"the schedule runs {self.pipeline.microbatches} microbatches, but a step has {settings.microbatches}"
@@ -93,7 +96,7 @@ class Staged(nn.Module):
             for action in cell:
                 self.mesh.sequence = action.microbatch * (settings.samples // settings.microbatches)
                 if action.kind == "F":
-                    loss = self._forward(action, batch, settings)
+                    loss = self._forward(action, batch, settings, scale)
                     total = total if loss is None else total + loss
                 else:
                     self._backward(action)
@@ -101,10 +104,13 @@ class Staged(nn.Module):
         self.mail.end()
         finish_gradients(self, self.mesh)
         self.copies.add()
-        return AllReduce(axes=(self.pipeline.axis,))(total, self.mesh)
+        return AllReduce(axes=(self.pipeline.axis,))(total / scale, self.mesh)
 
-    def _forward(self, action: Action, batch: Batch, settings: Settings) -> torch.Tensor | None:
-        """Run a stage's forward and send what it gives; return the microbatch's share of the loss on the last stage."""
+    def _forward(self, action: Action, batch: Batch, settings: Settings, scale: float) -> torch.Tensor | None:
+        """Run a stage's forward and send what it gives; return the microbatch's share of the loss on the last stage.
+
+        The share is multiplied by `scale`.
+        """
         passes, count = self.passes[action.stage], settings.microbatches
         part = microbatch(batch, settings.inputs, action.microbatch, count)
         received: Tensors = {}
@@ -116,9 +122,9 @@ class Staged(nn.Module):
         shards = local_batch(tuple(part[i] for i in taken), feeds, self.mesh, self.mesh.compute)
         inputs = {feed.name: x for feed, x in zip(feeds, shards, strict=True)}
         last = self.pipeline.part(action.stage) == len(self.pipeline.stages) - 1
-        weight = share(batch, part, settings.inputs, count) if last else None
+        weight = share(batch, part, settings.inputs, count) * scale if last else None
         with regathering() if settings.regather else nullcontext():
-            values = passes.forward(action.microbatch, inputs, received, weight, seed=float(settings.summed))
+            values = passes.forward(action.microbatch, inputs, received, weight)
         for message in writes(self.pipeline, action):
             self.mail.give(message, values[self.pipeline.wires[message.wire].value])
         return values[passes.stage.gives[-1]].detach() if last else None

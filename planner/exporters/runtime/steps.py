@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 
 from .mesh import Axes, Mesh
+from .names import all_gather_single as _gather
+from .names import reduce_scatter_single as _scatter
 
 Part = tuple[int, Axes]
 """A tensor dim, and mesh axes on it."""
@@ -22,9 +24,6 @@ _REDUCE = {
     "max": dist.ReduceOp.MAX,
     "min": dist.ReduceOp.MIN,
 }
-# torch 2.13 renamed these two; older releases know the names on the right only.
-_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
-_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 
 @dataclass(frozen=True)
@@ -212,5 +211,5 @@ def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
 def logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     """Return what a communication gives, after noting it in the mesh's log if there is one."""
     if mesh.log is not None:
-        mesh.log.append((kind, axes, x.numel(), out.numel()))
+        mesh.log.append((kind, axes, x.numel() * x.element_size(), out.numel() * out.element_size()))
     return out
