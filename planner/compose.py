@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .assign import assign, choices, covers
-from .autodiff import differentiate
+from .autodiff import differentiate, fill_buckets
 from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
@@ -105,6 +105,7 @@ def train(plan: Plan) -> TrainingGraph:
     assignment = assign(graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
+    training = fill_buckets(training, decisions.gradients, DTYPE_BYTES[precision.gradient])
     _hold(verify_training(training))
     if decisions.pipeline and (finding := finding_of_batch(training, decisions)):
         raise PlannerError(finding.code, finding.message, finding.hint, subject=finding.subject)

@@ -69,7 +69,7 @@ def _step_time(report: Report) -> list[str]:
     for child in report.step_time.children:
         value, note = child.value if child.value > noise else 0.0, ""
         if "communication" in child.name:
-            chosen = [r for r in report.collectives if r.parameter == child.name.endswith("parameters")]
+            chosen = [r for r in report.collectives if _part(r) == child.name]
             note = _kinds(chosen)
             hidden = sum(r.seconds * r.count for r in chosen) - value
             note += f"; {format_seconds(hidden)} hidden" if hidden > noise else ""
@@ -88,10 +88,16 @@ def _throughput(report: Report) -> str:
     return f"{report.tokens_per_second:,.0f} tokens/s"
 
 
-_NAMES = {
-    "communication of activations": "exposed, activations",
-    "exposed communication of parameters": "exposed, parameters",
-}
+_ACTIVATIONS, _PARAMETERS = "communication of activations", "exposed communication of parameters"
+_GRADIENTS = "exposed gradient communication"
+_NAMES = {_ACTIVATIONS: "exposed, activations", _PARAMETERS: "exposed, parameters", _GRADIENTS: "exposed, gradients"}
+
+
+def _part(row: CollectiveRow) -> str:
+    """Return the part of the step time that a collective belongs to."""
+    if row.reduces:
+        return _GRADIENTS
+    return _PARAMETERS if row.parameter else _ACTIVATIONS
 
 
 def _kinds(rows: Iterable[CollectiveRow]) -> str:

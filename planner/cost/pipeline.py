@@ -4,8 +4,8 @@ A stage is priced as a training graph of its own (`core.portion`), by what price
 microbatch are
 
 ```text
-forward     C_f + A_f + max(0, P_f − C_f)             as in `step_time`, a microbatch's share
-backward    C_b + A_b + max(0, P_b − C_b − R)
+forward     C_f + A_f + max(0, P_f − C_f)                       as in `step_time`, a microbatch's share
+backward    C_b + A_b + max(0, P_b − C_b − R) + (G − hidden)    without what is deferred: that comes once, at the end
 recompute   R
 ```
 
@@ -79,7 +79,7 @@ def price_stages(training: TrainingGraph, decisions: Decisions, cluster: Cluster
     """Return the price of every stage of a plan with a pipeline."""
     precision, count = named_precision(decisions.precision), decisions.microbatches
     portions = [portion(training, stage) for stage in range(len(training.assignment.graph.stages))]
-    priced = [price(each, count, precision, cluster) for each in portions]
+    priced = [price(each, count, precision, cluster, decisions.gradients) for each in portions]
     messages = _messages(training, decisions, precision, cluster)
     found = []
     for stage, (part, cost) in enumerate(zip(portions, priced, strict=True)):
@@ -99,15 +99,20 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
     """Return the seconds of forward and backward: as estimated, with everything hidden, with nothing hidden."""
     estimate = (
         s.forward + s.activations_forward + s.parameters_forward - s.hidden_forward,
-        s.backward + s.activations_backward + s.parameters_backward - s.hidden_backward,
+        s.backward
+        + s.activations_backward
+        + s.parameters_backward
+        - s.hidden_backward
+        + s.gradients
+        - s.hidden_gradients,
     )
     least = (
         max(s.forward, s.activations_forward + s.parameters_forward),
-        max(s.backward, s.activations_backward + s.parameters_backward - s.recompute),
+        max(s.backward, s.activations_backward + s.parameters_backward + s.gradients - s.recompute),
     )
     most = (
         s.forward + s.activations_forward + s.parameters_forward,
-        s.backward + s.activations_backward + s.parameters_backward,
+        s.backward + s.activations_backward + s.parameters_backward + s.gradients,
     )
     return estimate, least, most
 
@@ -125,7 +130,7 @@ def _times(
         send_forward=out,
         send_backward=back,
         recompute=cost.seconds.recompute / microbatches,
-        reduce=cost.seconds.update,
+        reduce=cost.seconds.deferred + cost.seconds.update,
         optimizer=cost.seconds.optimizer,
         activation=kept,
         # What a weight gradient needs is part of what the operators keep, and their graph is freed as a whole.

@@ -24,7 +24,7 @@ from .fault import likely, suspects
 from .grouped import grouped_differences
 from .job import Job, RankResult
 from .ranks import Ranks
-from .reference import unsharded
+from .reference import summed_as, unsharded
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
@@ -128,23 +128,24 @@ def prove_bundle(
     steps: int = 1, progress: Progress = _silent,
 ) -> Proof:  # fmt: skip
     """Run a bundle of `plan`, at the plan's own sizes, on running ranks and compare it with the unsharded model."""
+    training = train(plan)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         root = Path(folder)
         _write(root / "sharded", files)
         _write(root / "whole", bundle(unsharded(plan)))
         job = Job(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
-            seed=seed,
+            seed=seed, summed=summed_as(plan, training),
         )  # fmt: skip
         progress(0.3, "unsharded run")
         (answer,) = single.run(job)
         if isinstance(answer, str):
             raise ProofError("proof.reference", f"The unsharded model does not run: {answer}")
         progress(0.6, "sharded run")
-        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
+        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False, summed=0))
     progress(0.9, "comparing")
     grouped = NATIVE in files
-    return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0, grouped=grouped)
+    return judge(plan, answers, training, updates=steps if kind == "training" else 0, grouped=grouped)
 
 
 def judge(
