@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 from ..collectives import COLLECTIVES
 from ..core.assignment import TrainingGraph
 from ..core.collective import Redistribution
+from ..core.portion import portion
 from ..core.tensor import DTYPE_BYTES
 from ..plan import Plan
 from .job import RankResult
+from .messages import between_stages, held_parts
 
 Key = tuple[str, tuple[str, ...], int, int]
 """A collective: kind, axes, bytes that a rank passes in, bytes that it gets out."""
@@ -60,18 +62,20 @@ def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, upda
                 found = narrow if dtype == "float32" else counts
                 found[step.kind, step.axes, before, after] += times
 
-    for scope in training.scopes:
-        once = scope.assembly.count * (updates or 1)
-        for fanout in scope.fanouts:
-            for delivery in (*fanout.forward, *fanout.again):
-                add(delivery.redistribution, fanout.meta.dtype, once * plan.decisions.microbatches)
-            times = once * (1 if fanout.deferred else plan.decisions.microbatches)
-            for delivery in fanout.backward:
-                add(delivery.redistribution, fanout.meta.dtype, times)
-        for update in scope.updates if updates else ():
-            add(update.gradient, "compute", once)
-            add(update.values, "compute", once)
-            add(update.master, "compute", scope.assembly.count)
+    for part, microbatches in _parts(training, plan, rank):
+        for scope in part.scopes:
+            once = scope.assembly.count * (updates or 1)
+            for fanout in scope.fanouts:
+                for delivery in (*fanout.forward, *fanout.again):
+                    add(delivery.redistribution, fanout.meta.dtype, once * microbatches)
+                times = once * (1 if fanout.deferred else microbatches)
+                for delivery in fanout.backward:
+                    add(delivery.redistribution, fanout.meta.dtype, times)
+            for update in scope.updates if updates else ():
+                add(update.gradient, "compute", once)
+                add(update.values, "compute", once)
+                add(update.master, "compute", scope.assembly.count)
+    counts += between_stages(training, plan, rank, steps=updates or 1)
     # The smallest first: what it leaves open is what the next may have been passed as.
     for key, count in sorted(narrow.items()):
         kind, axes, before, after = key
@@ -79,6 +83,15 @@ def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, upda
         counts[key] += kept
         counts[kind, axes, 2 * before, 2 * after] += count - kept
     return +counts
+
+
+def _parts(training: TrainingGraph, plan: Plan, rank: int) -> Iterator[tuple[TrainingGraph, int]]:
+    """Yield what a rank runs, and for how many microbatches: the whole, or each of its stages."""
+    if plan.decisions.pipeline is None:
+        yield training, plan.decisions.microbatches
+        return
+    for part, microbatches in held_parts(plan, rank):
+        yield portion(training, part), microbatches
 
 
 def differences_of(

@@ -22,7 +22,7 @@ def unsharded(plan: Plan) -> Plan:
     """
     decisions = replace(
         plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}",
-        microbatches=1 if adds_up(plan.graph) else plan.decisions.microbatches, factors=(), kept=(), parameters=(),
+        microbatches=1 if adds_up(plan.graph) else plan.decisions.microbatches, factors=(), kept=(), parameters=(), pipeline=None,
         recompute=(),
     )  # fmt: skip
     return Plan(graph=plan.graph, decisions=decisions)

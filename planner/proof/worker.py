@@ -6,7 +6,9 @@ import importlib
 import sys
 import traceback
 import zlib
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from .job import Job, RankResult
+from .native import execute_native
 
 TINY_SHARE = 1e-6
 """A gradient far smaller than all gradients together is compared on their scale times this."""
@@ -54,6 +57,8 @@ def run(job: Job) -> RankResult:
 
 def execute(train: ModuleType, job: Job) -> RankResult:
     """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
+    if "parallel.native" in sys.modules:
+        return execute_native(train, job, partial(compared, _reference(job)))
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
     try:
@@ -101,22 +106,37 @@ def _errors(
     found: dict[str, torch.Tensor | None], job: Job, layouts: dict[str, str], mesh: Any
 ) -> tuple[tuple[str, float], ...]:
     """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
-    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
+    reference = _reference(job)
     shard = sys.modules["parallel.layout"].shard
-    whole = torch.stack([g.norm() for name, g in reference.items() if name != "loss"]).norm()
-    errors = []
-    for name, tensor in found.items():
-        expected = reference[name]
-        scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
-        mine = expected if name == "loss" else shard(expected, layouts[name], mesh)
-        missing = float("inf") if expected.any() else 0.0
-        errors.append((name, missing if tensor is None else (tensor - mine).norm().item() / scale))
-    return tuple(errors)
+
+    def cut(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda whole: whole if name == "loss" else shard(whole, layouts[name], mesh)
+
+    return tuple(compared(reference, name, tensor, cut(name)) for name, tensor in found.items())
+
+
+def _reference(job: Job) -> dict[str, torch.Tensor]:
+    """Return what the unsharded run wrote."""
+    found: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
+    return found
+
+
+def compared(
+    reference: dict[str, torch.Tensor], name: str, tensor: torch.Tensor | None,
+    cut: Callable[[torch.Tensor], torch.Tensor],
+) -> tuple[str, float]:  # fmt: skip
+    """Return the name with ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shard, which `cut` cuts out of g₀."""
+    expected = reference[name]
+    whole = torch.stack([g.norm() for other, g in reference.items() if other != "loss"]).norm()
+    scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
+    missing = float("inf") if expected.any() else 0.0
+    return name, missing if tensor is None else (tensor - cut(expected)).norm().item() / scale
 
 
 def _import_bundle(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
-    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+    own = {"model", "train", "parallel", "parallelize", "stages"}
+    for name in [n for n in sys.modules if n in own or n.startswith("parallel.")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:

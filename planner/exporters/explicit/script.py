@@ -59,6 +59,11 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
     )
 
 
+def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
+    """Return the lines that say what each input is fed with, one call of `Feed` each."""
+    return "".join(_call(fields) for fields in _feeds(training, decisions))
+
+
 def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
     modules = {"parallel.command": "main", "parallel.data": "Feed", "parallel.settings": "Settings"}
     if plan.decisions.pipeline is None:
