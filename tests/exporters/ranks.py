@@ -21,7 +21,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a bundle's training left: loss and record of the log by step, codes and output by rank, seconds until the end.
+    """What a bundle's training left: loss and log by step, codes and output by rank, seconds until the end.
 
     The code of a rank that did not end by itself is None.
     """

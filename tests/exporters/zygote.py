@@ -1,7 +1,7 @@
 """A process that has loaded torch and forks rank processes: `python -m tests.exporters.zygote FOLDER < requests`.
 
-A request is a pickle of (world, function, arguments by rank); its answer, a line, says that all ranks have ended or that
-patience is over. What ranks give or raise, they write to FOLDER.
+A request is a pickle of (world, function, arguments by rank); its answer, a line, says that all ranks have ended or
+that patience is over. What ranks give or raise, they write to FOLDER.
 """
 
 import gc
