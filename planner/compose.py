@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .assign import assign, choices, covers
-from .autodiff import differentiate
+from .autodiff import differentiate, fill_buckets
 from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
@@ -30,9 +30,11 @@ from .core.cluster import ClusterSpec
 from .core.code import CodeMark
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
+from .core.evaluated import EvaluatedPlan
 from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
+from .core.pipeline_view import PipelineView
 from .core.plan import StageDecision
 from .core.report import Report
 from .core.strategy import ShardStrategy
@@ -61,7 +63,7 @@ from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
-from .pipelining import Same, decided_stages, simulated, staged
+from .pipelining import Same, decided_stages, pipeline_view, simulated, staged, with_boundary
 from .plan import Plan
 from .redistribution import (
     DEFAULT_OPTIONS,
@@ -74,13 +76,14 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
+from .schedules import write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "export", "load_model",
-    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
-    "shrunk_graph", "stages_of", "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -102,6 +105,7 @@ def train(plan: Plan) -> TrainingGraph:
     assignment = assign(graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
+    training = fill_buckets(training, decisions.gradients, DTYPE_BYTES[precision.gradient])
     _hold(verify_training(training))
     if decisions.pipeline and (finding := finding_of_batch(training, decisions)):
         raise PlannerError(finding.code, finding.message, finding.hint, subject=finding.subject)
@@ -111,6 +115,16 @@ def train(plan: Plan) -> TrainingGraph:
 def stages_of(plan: Plan) -> tuple[StageDecision, ...]:
     """Return what runs on which stage of the plan's pipeline: what it says, or what is balanced."""
     return decided_stages(plan, train)
+
+
+def pipeline_of(plan: Plan) -> PipelineView | None:
+    """Return the plan's pipeline for drawing; None without one."""
+    return pipeline_view(plan, train)
+
+
+def move_boundary(plan: Plan, stage: int, unit: int) -> Plan:
+    """Return the plan with a stage that begins at another unit of `pipeline_of`."""
+    return with_boundary(plan, stage, unit, train)
 
 
 def evaluate(plan: Plan, training: TrainingGraph | None = None) -> Report:
@@ -167,10 +181,19 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
             "Plan with it, and export code from the model's config.json, its .pt2 or its module.",
             subject=plan.graph.name,
         )
-    precision = precision_named(plan.decisions.precision)
-    training = training or train(plan)
-    flops = model_flops(training) * plan.decisions.microbatches
-    return _form(form).export(training, plan.decisions, precision, plan.cluster, flops, plan_text(plan))
+    return _form(form).export(evaluated(plan, training))
+
+
+def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
+    """Return what code is written from."""
+    training, schedule = training or train(plan), None
+    if plan.decisions.pipeline is not None:
+        schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
+    return EvaluatedPlan(
+        training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
+        cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
+        schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+    )  # fmt: skip
 
 
 def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:

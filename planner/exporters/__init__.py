@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.assignment import TrainingGraph
-from ..core.cluster import ClusterSpec
 from ..core.code import CodeMark
-from ..core.plan import Decisions, Precision
+from ..core.evaluated import EvaluatedPlan
+from ..core.plan import Precision
 from .explicit import export_bundle, mark_bundle
+from .native import export_native
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
-Export = Callable[[TrainingGraph, Decisions, Precision, ClusterSpec, float, str], dict[str, str]]
-"""What is exported, the FLOPs of a step of the whole model, and the plan file → path → text."""
+Export = Callable[[EvaluatedPlan], dict[str, str]]
 Marks = Callable[[TrainingGraph, Precision], tuple[CodeMark, ...]]
 
 
@@ -50,6 +50,11 @@ EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
             summary="any plan, as modules on local shards with every resharding an explicit call",
             export=export_bundle,
             marks=mark_bundle,
+        ),
+        ExporterDef(
+            name="native",
+            summary="parallelize_module and fully_shard on the plain model, for plans that these express",
+            export=export_native,
         ),
     )
 })  # fmt: skip

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
-from ...core.cluster import ClusterSpec
 from ...core.code import CodeMark
-from ...core.plan import Decisions, Precision
+from ...core.evaluated import EvaluatedPlan
+from ...core.plan import Precision
 from .classes import fold
 from .distinct import Classes
 from .launch import launch_files
 from .marks import Span, shifted
+from .parts import Part, parts
 from .program import containers, programs
 from .readme import write_readme
 from .script import write_script
+from .stages import write_stages
 from .write import Writer
 
 MODEL = "model.py"
@@ -26,28 +28,20 @@ _NAMED = ("exchange", "parameters", "recompute", "reshard", "steps", "uneven")
 """Modules of which a model imports single names."""
 
 
-def export_bundle(
-    training: TrainingGraph, decisions: Decisions, precision: Precision, cluster: ClusterSpec, flops: float,
-    plan_text: str,
-) -> dict[str, str]:  # fmt: skip
-    """Return the bundle of a plan as path → text; the same plan gives the same text.
-
-    Parameters
-    ----------
-    flops
-        FLOPs of a step of the whole model, forward and backward.
-    plan_text
-        The plan file, which the bundle carries as `plan.json`.
-    """
-    model = _model(training, precision)
-    train = write_script(training, decisions, precision, cluster, flops, model.root_class)
+def export_bundle(plan: EvaluatedPlan) -> dict[str, str]:
+    """Return the bundle of a plan as path → text; the same plan gives the same text."""
+    model = _model(plan.training, plan.precision)
+    train = write_script(plan, model.classes)
+    stages = write_stages(plan, model.classes)
     bundle = {
         MODEL: model.text,
         "train.py": train,
-        "plan.json": plan_text,
-        "README.md": write_readme(training, decisions, cluster),
+        "plan.json": plan.text,
+        "README.md": write_readme(plan.training, plan.decisions, plan.cluster),
     }
-    return bundle | launch_files(training.assignment.graph.name, cluster) | _runtime((model.text, train))
+    launch = launch_files(plan.training.assignment.graph.name, plan.cluster)
+    code = (text for name, text in ({MODEL: model.text, "train.py": train} | stages).items() if name.endswith(".py"))
+    return bundle | stages | launch | runtime_of(code)
 
 
 def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
@@ -61,29 +55,19 @@ def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """`model.py`, the name of the whole model's class, and what the lines stand for."""
+    """`model.py`, the names of the classes of the whole model or of its stages, and what the lines stand for."""
 
     text: str
-    root_class: str
+    classes: tuple[str, ...]
     spans: tuple[Span, ...]
 
 
 def _model(training: TrainingGraph, precision: Precision) -> _Model:
     assignment = training.assignment
-    lists = containers(assignment.graph)
-    own = [p.parameter.name for p in assignment.assemblies[0].parameters]
-    tops = {
-        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
-        for index, program in enumerate(programs(training))
-    }
     dtypes = {"compute": precision.compute, "gradient": precision.gradient}
     reserved = frozenset({"F", "Mesh", "nn", "ops", "torch"}.union(*map(_public, _NAMED)))
     written = Classes(reserved=reserved)
-    for index in (*range(1, len(tops)), 0):
-        writer = Writer(training=training, scope=index, tops=tops, class_names=written.names, dtypes=dtypes)
-        wanted = _class_names(training, index)
-        for module in writer.bodies:
-            written.add(index, module, wanted[module], writer.write(module))
+    classes = tuple(_add(written, part, dtypes) for part in parts(training))
     texts = list(written.texts())
     text = "\n\n".join(each for each, _ in texts)
     title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
@@ -97,16 +81,39 @@ def _model(training: TrainingGraph, precision: Precision) -> _Model:
     for each, found in texts:
         spans += shifted(found, before)
         before += each.count("\n") + 2
-    return _Model(text=header + text, root_class=written.names[0, ""], spans=tuple(spans))
+    return _Model(text=header + text, classes=classes, spans=tuple(spans))
 
 
-def _class_names(training: TrainingGraph, index: int) -> dict[str, str]:
-    """Return module path → class name; classes of a run that is one of several carry its layers."""
+def _add(written: Classes, part: Part, dtypes: Mapping[str, str]) -> str:
+    """Write the classes of a part, and return the name of that of its top."""
+    training, names = part.training, written.begin()
+    lists = containers(training.assignment.graph)
+    own = [p.parameter.name for p in training.assignment.assemblies[0].parameters]
+    tops = {
+        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
+        for index, program in enumerate(programs(training))
+    }
+    for index in (*range(1, len(tops)), 0):
+        writer = Writer(
+            training=training, scope=index, tops=tops, class_names=names, dtypes=dtypes, marked=part.marked,
+            title="the whole model" if part.number is None else f"stage {part.number} of the model",
+        )  # fmt: skip
+        wanted = _class_names(part, index)
+        for module in writer.bodies:
+            written.add(index, module, wanted[module], writer.write(module))
+    return names[0, ""]
+
+
+def _class_names(part: Part, index: int) -> dict[str, str]:
+    """Return module path → class name; classes of a run that is one of several carry its layers, others a stage's."""
+    training = part.training
     assemblies = training.assignment.assemblies
     assembly = assemblies[index]
     several = sum(a.name == assembly.name for a in assemblies) > 1
     layers = assembly.layers
     suffix = f"{layers.first}To{layers.last}" if assembly.name and several else ""
+    if not assembly.name and part.number is not None:
+        suffix = f"Stage{part.number}"
     return {module.path: module.class_name + suffix for module in training.assignment.graph.modules}
 
 
@@ -138,7 +145,7 @@ def _source(module: str) -> str:
     return files(_RUNTIME).joinpath(f"{module}.py").read_text("utf-8")
 
 
-def _runtime(texts: Iterable[str]) -> dict[str, str]:
+def runtime_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the runtime modules that these files import, directly or through each other."""
     wanted: set[str] = set()
     for text in texts:

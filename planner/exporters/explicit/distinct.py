@@ -50,6 +50,11 @@ class Classes:
             self._classes[key] = _Class(self._free(wanted), text, [module], text.spans)
         self.names[scope, module] = self._classes[key].name
 
+    def begin(self) -> dict[tuple[int, str], str]:
+        """Forget whose classes these are: modules of another part may be called alike."""
+        self.names = {}
+        return self.names
+
     def _free(self, wanted: str) -> str:
         taken = {each.name for each in self._classes.values()} | self.reserved
         if wanted in self.reserved:

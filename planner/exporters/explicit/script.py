@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...core.assignment import TrainingGraph
-from ...core.cluster import ClusterSpec
+from ...core.evaluated import EvaluatedPlan
 from ...core.graph import Feed, ModelGraph
 from ...core.layout import Layout
-from ...core.plan import Decisions, Precision
+from ...core.plan import Decisions
+from ...core.summed import data_ranks
 from ...core.symbol import quotient, symbol
 from ...core.tensor import TensorMeta
 from ...errors import ExportError
 from .batch import BATCH, batch_multiple, has_batch
+from .fusion import fusion_imports, fusion_lines
 
 WIDTH = 120
 
 
-def write_script(
-    training: TrainingGraph, decisions: Decisions, precision: Precision, cluster: ClusterSpec, flops: float,
-    root_class: str,
-) -> str:  # fmt: skip
-    """Return `train.py`, which trains `root_class`.
+def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
+    """Return `train.py`, which trains the whole model, or the stages of a pipeline.
 
     Parameters
     ----------
-    flops
-        FLOPs of a step of the whole model, for the log.
+    classes
+        Names of the classes of the model or its stages.
 
     Raises
     ------
@@ -34,6 +33,7 @@ def write_script(
         `export.feeds` when the graph does not say what an input takes; `export.batch-cut` when an input can't be cut
         into microbatches along one dim.
     """
+    training, decisions, precision, cluster = plan.training, plan.decisions, plan.precision, plan.cluster
     assignment = training.assignment
     fields: dict[str, object] = {
         "mesh": dict(assignment.mesh.axes),
@@ -46,22 +46,37 @@ def write_script(
     fields |= {
         "tokens": decisions.seq,
         "multiple": batch_multiple(training) if _all_cut(feeds, assignment.graph) else None,
-        "flops": flops,
+        "flops": plan.flops,
         "device": cluster.device.name,
         "peak_flops": dict(cluster.device.peak_flops),
     }
     body = "".join(map(_field, fields.items()))
+    if decisions.gradients.reduction == "sum":
+        body += f"    summed={data_ranks(assignment)},\n"
+    body += "".join(f"{line}\n" for line in fusion_lines(training, decisions.gradients))
     inputs = "".join(map(_call, feeds))
     return (
         f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
-        f"from model import {root_class}\n"
-        "from parallel.command import main\n"
-        "from parallel.data import Feed\n"
-        "from parallel.settings import Settings\n\n"
-        f"MODEL = {root_class}\n"
+        f"{_imports(plan, classes)}\n\n"
+        f"MODEL = {classes[0] if decisions.pipeline is None else 'by_table(PIPELINE)'}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{inputs}    ),\n)\n\n"
         'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
     )
+
+
+def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
+    """Return the lines that say what each input is fed with, one call of `Feed` each."""
+    return "".join(_call(fields) for fields in _feeds(training, decisions))
+
+
+def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
+    modules = {"parallel.command": "main", "parallel.data": "Feed", "parallel.settings": "Settings"}
+    modules |= fusion_imports(plan.decisions.gradients)
+    if plan.decisions.pipeline is None:
+        modules["model"] = classes[0]
+    else:
+        modules |= {"parallel.pipeline": "by_table", "stages": "PIPELINE"}
+    return "\n".join(f"from {module} import {name}" for module, name in sorted(modules.items()))
 
 
 def step_text(training: TrainingGraph, decisions: Decisions) -> str:

@@ -52,6 +52,10 @@ class Writer:
         Scope and module path → class name, of the classes that were written before.
     dtypes
         What `compute` and `gradient` stand for, to print bytes.
+    marked
+        Name in the root → name in the plan's view, where they differ.
+    title
+        What the root's class is, for its docstring.
     """
 
     training: TrainingGraph
@@ -59,6 +63,8 @@ class Writer:
     tops: Mapping[int, Body]
     class_names: dict[tuple[int, str], str]
     dtypes: Mapping[str, str]
+    marked: Mapping[str, str]
+    title: str
     bodies: dict[str, list[Body]] = field(init=False)
     members: dict[str, Member] = field(init=False)
     lines: Lines = field(init=False)
@@ -111,7 +117,7 @@ class Writer:
                 lines += ["", text]
             self.functions[module, body.number] = name
         spans += (span for _, found in written.values() for span in found)
-        doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
+        doc = f"{self.training.assignment.graph.name}: {module or self.title}"
         base = "Weights" if own else "nn.Module"
         return ClassText(base=base, doc=doc, text="\n".join(lines) + "\n", spans=tuple(spans))
 
@@ -151,7 +157,7 @@ class Writer:
 
     def _id(self, name: str) -> str:
         """Return the id that the plan's view gives a node, or the edge of a value, of this scope."""
-        return f"{self.training.scopes[self.scope].assembly.title}:{name}"
+        return f"{self.training.scopes[self.scope].assembly.title}:{self.marked.get(name, name)}"
 
     def _keys(self, body: Body) -> dict[Key, None]:
         """Return the variables of a function, in the order in which they appear."""
@@ -192,6 +198,10 @@ class Writer:
                 names.update({v.name: n for v, n in zip(node.node.results, results, strict=False)})
             for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
                 names[result] = inner
+        # What comes from another stage, and goes through the layers here.
+        given = {name for name, _, _ in self.training.scopes[0].assembly.inputs}
+        for scope in self.training.scopes[1:]:
+            names.update({o: i for i, o in scope.assembly.operands[: len(scope.assembly.carried)] if o in given})
         return names
 
     def _member(self, module: str) -> Member:
