@@ -11,6 +11,7 @@ from ..core.code import CodeMark
 from ..core.evaluated import EvaluatedPlan
 from ..core.plan import Precision
 from .explicit import export_bundle, mark_bundle
+from .native import export_native
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
@@ -49,6 +50,11 @@ EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
             summary="any plan, as modules on local shards with every resharding an explicit call",
             export=export_bundle,
             marks=mark_bundle,
+        ),
+        ExporterDef(
+            name="native",
+            summary="parallelize_module and fully_shard on the plain model, for plans that these express",
+            export=export_native,
         ),
     )
 })  # fmt: skip

@@ -13,7 +13,7 @@ from textwrap import fill
 from ..compose import bundle, shrink_way
 from ..core.units import format_bytes
 from ..errors import PlannerError, ProofError
-from ..exporters.explicit import runtime_files
+from ..exporters.explicit.bundle import runtime_of
 from ..plan import Plan
 from .reference import unsharded
 from .shrink import LARGEST_WORLD, needed_bytes, shrink, uncovered
@@ -41,7 +41,7 @@ def selfcheck_files(plan: Plan, files: Mapping[str, str]) -> dict[str, str]:
     runtime = {name: each for made in (whole, sharded) for name, each in made.items() if name.startswith("parallel/")}
     return {
         name: each
-        for name, each in sorted(({"selfcheck.py": text} | checked | runtime | runtime_files([text])).items())
+        for name, each in sorted(({"selfcheck.py": text} | checked | runtime | runtime_of([text])).items())
         if name not in files
     }
 

@@ -30,7 +30,7 @@ def held(bundle: Path, dtype: torch.dtype) -> tuple[Any, Any, dict[str, Any], An
     mesh.compute = dtype
     model = train.MODEL(mesh).to(dtype)
     parallel("parameters").initialise(model, mesh, seed=0)
-    optimizer = parallel("optimizer").MasterAdamW(model, mesh, rate=1e-2)
+    optimizer = parallel("optimizer").MasterAdamW(model, mesh)
     return model, optimizer, parallel("holdings").holdings(model, optimizer), mesh
 
 
@@ -72,3 +72,18 @@ def refused(rank: int, bundle: Path, checkpoint: Path) -> str:
     except parallel("agreement").CheckpointError as problem:
         return str(problem)
     return ""
+
+
+@torch.no_grad()
+def start(rank: int, bundle: Path, path: Path) -> int:
+    """Start with the known numbers of a file, and return how many parameters were right on this rank."""
+    model, optimizer, shards, mesh = held(bundle, torch.float64)
+    parallel("resume").Checkpoints(init=path).begin(model, optimizer, mesh, {})
+    specs, cut = parallel("parameters").specs_of(model), parallel("layout").shard
+    for name, parameter in model.named_parameters():
+        shape, layout, _ = specs[name]
+        full = whole(f"model.{name}", shape)
+        assert torch.equal(parameter, cut(full, layout, mesh)), name
+        value = shards[f"model.{name}"]
+        assert torch.equal(value.local, cut(full, value.layout, mesh)), name
+    return len(specs)

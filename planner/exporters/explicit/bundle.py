@@ -41,7 +41,7 @@ def export_bundle(plan: EvaluatedPlan) -> dict[str, str]:
     }
     launch = launch_files(plan.training.assignment.graph.name, plan.cluster)
     code = (text for name, text in ({MODEL: model.text, "train.py": train} | stages).items() if name.endswith(".py"))
-    return bundle | stages | launch | runtime_files(code)
+    return bundle | stages | launch | runtime_of(code)
 
 
 def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
@@ -145,7 +145,7 @@ def _source(module: str) -> str:
     return files(_RUNTIME).joinpath(f"{module}.py").read_text("utf-8")
 
 
-def runtime_files(texts: Iterable[str]) -> dict[str, str]:
+def runtime_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the runtime modules that these files import, directly or through each other."""
     wanted: set[str] = set()
     for text in texts:
