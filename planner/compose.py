@@ -81,7 +81,7 @@ from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "load_model",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export", "load_model",
     "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text", "read_plan",
     "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "unexportable",
     "view",
@@ -229,6 +229,22 @@ def _form(name: str) -> ExporterDef:
         known = ", ".join(EXPORTERS)
         raise ExportError("export.form-unknown", f"There is no form {name!r} of exported code.", f"Use {known}.")
     return EXPORTERS[name]
+
+
+def export(plan: Plan, folder: str | Path, files: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Write the exported code, or other files of the plan, into a folder that is new or empty, and return them."""
+    root = Path(folder)
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise ExportError("export.folder-not-empty", f"{str(root)!r} is not an empty folder.", "Name a new folder.")
+    written = []
+    for name, text in (bundle(plan) if files is None else files).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+        written.append(path)
+    return tuple(written)
 
 
 def plan_text(plan: Plan) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import compose
 from .core.assignment import TrainingGraph
-from .errors import Diagnostic, ExportError, PlannerError
+from .errors import Diagnostic, PlannerError
 from .plan import Plan
 from .proof.selfcheck import selfcheck_files
 
@@ -28,18 +28,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
     """Write the exported code into a folder that is new or empty, and return the files."""
-    root = Path(folder)
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise ExportError("export.folder-not-empty", f"{str(root)!r} is not an empty folder.", "Name a new folder.")
-    written = []
-    for name, text in bundle(plan, form).items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-        if path.suffix == ".sh":
-            path.chmod(0o755)
-        written.append(path)
-    return tuple(written)
+    return compose.export(plan, folder, bundle(plan, form))
 
 
 def exportable(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[Diagnostic, ...]:
