@@ -81,8 +81,8 @@ from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export", "load_model",
-    "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text", "read_plan",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text", "read_plan",
     "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "unexportable",
     "view",
 ]  # fmt: skip
@@ -231,13 +231,15 @@ def _form(name: str) -> ExporterDef:
     return EXPORTERS[name]
 
 
-def export(plan: Plan, folder: str | Path, files: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+def export(
+    plan: Plan, folder: str | Path, form: str = "explicit", files: Mapping[str, str] | None = None
+) -> tuple[Path, ...]:
     """Write the exported code, or other files of the plan, into a folder that is new or empty, and return them."""
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise ExportError("export.folder-not-empty", f"{str(root)!r} is not an empty folder.", "Name a new folder.")
     written = []
-    for name, text in (bundle(plan) if files is None else files).items():
+    for name, text in (bundle(plan, form) if files is None else files).items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

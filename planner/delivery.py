@@ -28,7 +28,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
     """Write the exported code into a folder that is new or empty, and return the files."""
-    return compose.export(plan, folder, bundle(plan, form))
+    return compose.export(plan, folder, form, bundle(plan, form))
 
 
 def exportable(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[Diagnostic, ...]:
