@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .assign import assign, choices, covers
-from .autodiff import differentiate
+from .autodiff import differentiate, fill_buckets
 from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
@@ -34,6 +34,7 @@ from .core.evaluated import EvaluatedPlan
 from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
+from .core.pipeline_view import PipelineView
 from .core.plan import StageDecision
 from .core.report import Report
 from .core.strategy import ShardStrategy
@@ -62,7 +63,7 @@ from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
-from .pipelining import Same, decided_stages, simulated, staged
+from .pipelining import Same, decided_stages, pipeline_view, simulated, staged, with_boundary
 from .plan import Plan
 from .redistribution import (
     DEFAULT_OPTIONS,
@@ -81,9 +82,8 @@ from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
-    "load_model",
-    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
-    "shrunk_graph", "stages_of", "tensor_at", "train", "view",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -105,6 +105,7 @@ def train(plan: Plan) -> TrainingGraph:
     assignment = assign(graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
+    training = fill_buckets(training, decisions.gradients, DTYPE_BYTES[precision.gradient])
     _hold(verify_training(training))
     if decisions.pipeline and (finding := finding_of_batch(training, decisions)):
         raise PlannerError(finding.code, finding.message, finding.hint, subject=finding.subject)
@@ -114,6 +115,16 @@ def train(plan: Plan) -> TrainingGraph:
 def stages_of(plan: Plan) -> tuple[StageDecision, ...]:
     """Return what runs on which stage of the plan's pipeline: what it says, or what is balanced."""
     return decided_stages(plan, train)
+
+
+def pipeline_of(plan: Plan) -> PipelineView | None:
+    """Return the plan's pipeline for drawing; None without one."""
+    return pipeline_view(plan, train)
+
+
+def move_boundary(plan: Plan, stage: int, unit: int) -> Plan:
+    """Return the plan with a stage that begins at another unit of `pipeline_of`."""
+    return with_boundary(plan, stage, unit, train)
 
 
 def evaluate(plan: Plan, training: TrainingGraph | None = None) -> Report:

@@ -24,6 +24,7 @@ from .core.plan import (
     StageDecision,
 )
 from .core.symbol import evaluate
+from .core.tensor import DTYPE_BYTES
 from .errors import PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
@@ -53,7 +54,7 @@ class Plan:
                 f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
                 "Use a number of microbatches that divides the global batch.",
             )
-        precision_named(d.precision)
+        _check_compression(d)
         self.cluster.must_fit(d.mesh)
         if d.pipeline is not None:
             self._check_pipeline(d.pipeline)
@@ -222,6 +223,29 @@ class Plan:
     def precise(self, precision: str) -> Plan:
         """Change the precision."""
         return self._with(precision=precision)
+
+    def gradients(
+        self, *, fusion: str | None = None, bucket_bytes: int = 0, indices: Iterable[int] = (),
+        reduction: str | None = None, overlap: bool | None = None, compression: str | None = None,
+    ) -> Plan:  # fmt: skip
+        """Change how gradients are reduced over the ranks; what is not given stays. Values: `GradientDecision`.
+
+        Parameters
+        ----------
+        bucket_bytes, indices
+            Belong to the fusion given with them.
+
+        Raises
+        ------
+        PlannerError
+            `plan.gradient-choice`, `plan.gradient-bucket`, `plan.gradient-indices`, `plan.gradient-type`.
+        """
+        changes: dict[str, object] = {"reduction": reduction, "overlap": overlap, "compression": compression}
+        positions = tuple(indices)
+        if fusion is not None or bucket_bytes or positions:
+            changes |= {"fusion": fusion, "bucket_bytes": bucket_bytes, "indices": positions}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self._with(gradients=replace(self.decisions.gradients, **given))  # type: ignore[arg-type]
 
     def keep(self, target: str, axis: str, carriers: Iterable[int]) -> Plan:
         """Keep results of `target` Partial over `axis`; `carriers` are operand positions, one a term of its rule."""
@@ -425,6 +449,17 @@ class Plan:
 
     def _with(self, **changes: object) -> Plan:
         return replace(self, decisions=replace(self.decisions, **changes))  # type: ignore[arg-type]
+
+
+def _check_compression(decisions: Decisions) -> None:
+    """Hold what gradients are passed as to what they are."""
+    wide, compression = precision_named(decisions.precision).gradient, decisions.gradients.compression
+    if compression in {"bf16", "fp16"} and DTYPE_BYTES[wide] <= DTYPE_BYTES["bfloat16"]:
+        raise PlannerError(
+            "plan.gradient-type",
+            f"Gradients of precision {decisions.precision} are {wide}: {compression} would make them no smaller.",
+            "Use int8 or one_bit, or a precision with gradients of 4 bytes.", subject="gradients",
+        )  # fmt: skip
 
 
 def _mesh(mesh: Mapping[str, int] | DeviceMesh | str) -> DeviceMesh:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .bounds import MeshAxis
 from .changes import (
     BatchChange,
+    BoundaryChange,
     Change,
     Changes,
     ClearChange,
@@ -17,11 +18,14 @@ from .changes import (
     KeepChange,
     MeshChange,
     ParameterChange,
+    PipelineChange,
     PrecisionChange,
     PresetChange,
     SplitAxisChange,
+    StageUse,
 )
 from .code import Code, CodeDiff, CodeFile, CodeForm, DiffRange, FileDiff, HistoryStep
+from .pipeline import PipelineAnswer, PipelineNumbers, StageRow
 from .plans import (
     Decision,
     Effect,
@@ -31,6 +35,7 @@ from .plans import (
     MemoryPart,
     ModelRef,
     ParameterDecision,
+    PipelineState,
     PlanState,
     PlanSummary,
     Summary,
@@ -53,6 +58,7 @@ from .tables import Cluster, DeviceEntry, Entry, Health, Model, Place, PresetEnt
 
 __all__ = [
     "BatchChange",
+    "BoundaryChange",
     "Change",
     "Changes",
     "ClearChange",
@@ -89,6 +95,10 @@ __all__ = [
     "NewPlan",
     "ParameterChange",
     "ParameterDecision",
+    "PipelineAnswer",
+    "PipelineChange",
+    "PipelineNumbers",
+    "PipelineState",
     "Place",
     "PlanState",
     "PlanSummary",
@@ -111,6 +121,8 @@ __all__ = [
     "ScheduleRequest",
     "Slices",
     "SplitAxisChange",
+    "StageRow",
+    "StageUse",
     "Summary",
     "Trial",
 ]

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Diagnostic
+from .bucket import Bucket
 from .collective import Redistribution
 from .graph import ModelGraph, Node, Parameter
 from .layers import Layers, list_of, templates
@@ -219,6 +220,8 @@ class Fanout:
         needs it there; in a segment that is computed again, each once.
     deferred
         Whether the backward deliveries run once a step, on raw gradients that were added over the microbatches.
+    bucketed
+        Whether some of the backward deliveries are members of a `Bucket`.
     """
 
     value: str
@@ -233,11 +236,13 @@ class Fanout:
     regather: bool = False
     again: tuple[Delivery, ...] = ()
     deferred: bool = False
+    bucketed: bool = False
 
     @property
     def apart(self) -> bool:
-        """Whether this is a parameter whose gradient lies in another layout than the parameter, or is deferred."""
-        return self.kind == "parameter" and (self.deferred or self.gradient not in {None, self.source})
+        """Whether this is a parameter whose gradient is kept beside it: it lies in another layout, or comes later."""
+        late = self.deferred or self.bucketed
+        return self.kind == "parameter" and (late or self.gradient not in {None, self.source})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +296,15 @@ class ShardedGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingGraph:
-    """A sharded graph with every backward redistribution and every parameter's update."""
+    """A sharded graph with every backward redistribution and every parameter's update.
+
+    Parameters
+    ----------
+    buckets
+        Backward deliveries of parameters that share collectives, in the order in which backward completes them; a
+        delivery that is in none is done by itself.
+    """
 
     assignment: Assignment
     scopes: tuple[Scope, ...]
+    buckets: tuple[Bucket, ...] = ()

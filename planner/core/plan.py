@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import PlannerError
+from .gradient_decision import AS_THEY_COME, GradientDecision
 from .layout import Layout
 from .mesh import Axes, DeviceMesh
 
@@ -162,6 +163,7 @@ class Decisions:
     factors: tuple[FactorDecision, ...] = ()
     kept: tuple[KeepDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+    gradients: GradientDecision = AS_THEY_COME
     pipeline: PipelineDecision | None = None
     recompute: tuple[RecomputeDecision, ...] = ()
 

@@ -58,7 +58,12 @@ def portion(training: TrainingGraph, stage: int) -> TrainingGraph:
     others = tuple(_renumbered(training.scopes[i], numbers) for i in kept[1:])
     scopes = (first, *others)
     assemblies = tuple(scope.assembly for scope in scopes)
-    return TrainingGraph(assignment=replace(assignment, assemblies=assemblies), scopes=scopes)
+    buckets = tuple(
+        replace(bucket, members=tuple(replace(m, scope=numbers[m.scope]) for m in bucket.members))
+        for bucket in training.buckets
+        if all(m.parameter in held if m.scope == 0 else m.scope in numbers for m in bucket.members)
+    )
+    return TrainingGraph(assignment=replace(assignment, assemblies=assemblies), scopes=scopes, buckets=buckets)
 
 
 def _root_fanouts(

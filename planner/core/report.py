@@ -83,6 +83,9 @@ class CollectiveRow:
     parameter, again
         Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
         forward.
+    gradients
+        Of a bucket: the parameters whose gradients share it; `value` is the first of them, and `count` counts buckets
+        that differ in their layers alone.
     """
 
     scope: str
@@ -100,6 +103,13 @@ class CollectiveRow:
     target: str
     parameter: bool = False
     again: bool = False
+    gradients: tuple[str, ...] = ()
+
+    @property
+    def reduces(self) -> bool:
+        """Whether this is part of reducing the gradients of parameters, and not of moving them or new values later."""
+        later = self.readers in {(OPTIMIZER,), (STORAGE,)}
+        return self.parameter and self.phase != "forward" and not self.again and not later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,28 @@ from dataclasses import dataclass
 
 from ..core.assignment import TrainingGraph
 from ..core.cluster import ClusterSpec
+from ..core.gradient_decision import AS_THEY_COME, GradientDecision
 from ..core.plan import Decisions, Precision
 from ..core.report import CollectiveRow, Report
 from ..errors import Diagnostic
 from ..hardware import precision as named_precision
+from .buckets import bucket_times
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
-from .memory import ACTIVATIONS, GATHERED, GRADIENTS, LOSS, OPTIMIZER, PARAMETERS, TRANSIENT, Held, held, memory_bytes
+from .memory import (
+    ACTIVATIONS,
+    GATHERED,
+    GRADIENTS,
+    LOSS,
+    OPTIMIZER,
+    PARAMETERS,
+    RECOMPUTED,
+    TRANSIENT,
+    Held,
+    held,
+    memory_bytes,
+)
+from .overlap import hidden_reductions
 from .rows import collective_rows
 from .step_time import StepSeconds, communication_seconds
 from .work import NodeWork, model_flops, node_works
@@ -25,7 +40,8 @@ _REMEDIES: Mapping[str, str] = {
     PARAMETERS: "Shard the parameters over more axes.",
     GRADIENTS: "Shard the gradients over a data axis.",
     OPTIMIZER: "Shard the optimizer state over a data axis.",
-    ACTIVATIONS: "Use more microbatches, or shard the activations over more axes.",
+    ACTIVATIONS: "Use more microbatches, compute layers again in backward, or shard the activations over more axes.",
+    RECOMPUTED: "Compute smaller pieces again in backward.",
     GATHERED: "Fetch the parameters again in backward (regather) instead of keeping their copies.",
     LOSS: "Shard the vocabulary, or use more microbatches.",
     TRANSIENT: "Shard the largest tensor that is moved over more axes.",
@@ -43,20 +59,36 @@ class Priced:
     held: tuple[Held, ...]
 
 
-def price(training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec) -> Priced:
+def price(
+    training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec,
+    gradients: GradientDecision = AS_THEY_COME,
+) -> Priced:  # fmt: skip
     """Return the numbers of a step: seconds and bytes by item."""
     device = cluster.device
     works = node_works(training, precision)
-    rows = collective_rows(training, microbatches, precision, cluster)
-    forward, backward = total_seconds(works, precision, device)
+    rows = collective_rows(training, microbatches, precision, cluster, gradients.compression)
+    forward, backward, again = total_seconds(works, precision, device)
+    fetches = communication_seconds(rows, "backward", parameter=True)
+    left = max(0.0, (backward + again) * microbatches - fetches)
+    buckets = bucket_times(training, precision, cluster, gradients.compression) if gradients.overlap else ()
+    hidden, hidden_deferred = hidden_reductions(buckets, left, microbatches)
+    reductions = {
+        phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
+        for phase in ("backward", "update")
+    }
     things = held(training, works, precision, device)
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
+        recompute=again * microbatches,
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
-        parameters_backward=communication_seconds(rows, "backward", parameter=True),
+        parameters_backward=fetches,
+        gradients=reductions["backward"],
+        hidden_gradients=hidden,
+        deferred=reductions["update"],
+        hidden_deferred=hidden_deferred,
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
@@ -83,7 +115,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
     precision = named_precision(decisions.precision)
     microbatches = decisions.microbatches
     device = cluster.device
-    priced = price(training, microbatches, precision, cluster)
+    priced = price(training, microbatches, precision, cluster, decisions.gradients)
     tree = step_time_tree(priced.seconds, priced.works, priced.rows, microbatches, precision, device)
     flops = model_flops(training) * microbatches
     everything = training.assignment.mesh.device_count * peak_flops(precision.compute, device)
@@ -121,7 +153,7 @@ def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str 
     """
     total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: memory[item])
+        most = max(_REMEDIES, key=lambda item: memory.get(item, 0.0))
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from ..core.cluster import DeviceSpec
 from ..core.plan import Precision
 from ..core.report import PHASES, CollectiveRow, CostItem
-from .compute import KernelTime, backward_time, forward_time, optimizer_traffic
-from .memory import ITEMS, Held, memory_bytes
+from .compute import KernelTime, backward_time, forward_time, optimizer_traffic, repeated_time
+from .memory import Held, memory_bytes
 from .step_time import StepSeconds
 from .work import NodeWork
 
@@ -33,11 +33,14 @@ def step_time_tree(
         items = [(work.title, _kernel(work, seconds(work, precision, device), microbatches, device)) for work in works]
         return _total(name, "s", "sum over the operators", _by_scope((s, i) for s, i in items if i.value))
 
+    again = compute("compute, forward again", repeated_time)
     children = (
         compute("compute, forward", forward_time),
         compute("compute, backward", backward_time),
+        *((again,) if again.value else ()),
         _communication("communication of activations", rows, parameter=False),
         _exposed(parts, rows),
+        *_reductions(parts, rows),
         CostItem(
             name="optimizer",
             value=parts.optimizer,
@@ -49,7 +52,7 @@ def step_time_tree(
     return _total(
         "step time",
         "s",
-        "compute + exposed communication + optimizer; parameters are moved behind the computation of the same phase",
+        "compute + exposed communication + optimizer; parameters are fetched behind the computation of the same phase",
         children,
     )
 
@@ -59,7 +62,7 @@ def memory_tree(things: Iterable[Held]) -> CostItem:
     listed = tuple(things)
     totals = memory_bytes(listed)
     children = []
-    for item in ITEMS:
+    for item in totals:
         inside = _by_scope((t.scope, _thing(t)) for t in listed if t.item == item and t.total)
         children.append(_total(item, "B", "sum" if inside else "nothing", inside, value=totals[item]))
     return _total("memory", "B", "sum of all items, as if all were there at once", children)
@@ -91,10 +94,10 @@ def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: Devic
     )
 
 
-def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool) -> CostItem:
-    chosen = [row for row in rows if row.parameter == parameter]
+def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool, reduces: bool = False) -> CostItem:
+    chosen = [row for row in rows if row.parameter == parameter and row.reduces == reduces]
     phases = []
-    for phase in PHASES:
+    for phase in PHASES[int(reduces) :]:
         inside = _by_scope((row.scope, _row(row)) for row in chosen if row.phase == phase)
         if phase != "update" or inside:
             phases.append(_total(phase, "s", "sum over the collectives", inside))
@@ -124,6 +127,23 @@ def _exposed(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> CostItem:
     return _total(
         "exposed communication of parameters", "s", "what does not hide behind computation", (communication, *hidden)
     )
+
+
+def _reductions(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> tuple[CostItem, ...]:
+    """Return the item of the reductions of gradients; none where there are none."""
+    if not any(row.reduces for row in rows):
+        return ()
+    communication = _communication("communication", rows, parameter=True, reduces=True)
+    hidden = CostItem(
+        name="hidden, backward", value=-(parts.hidden_gradients + parts.hidden_deferred) or 0.0, unit="s",
+        formula="−what a bucket does while backward makes the next ones ready; 0 without overlap",
+    )  # fmt: skip
+    return (
+        _total(
+            "exposed gradient communication", "s", "what does not hide behind the rest of backward",
+            (communication, hidden),
+        ),
+    )  # fmt: skip
 
 
 def _by_scope(items: Iterable[tuple[str, CostItem]]) -> tuple[CostItem, ...]:

@@ -28,8 +28,12 @@ def _from_1(file: File) -> File:
 
 
 def _from_2(file: File) -> File:
-    """Version 2 knew no pipeline, and computed nothing again."""
-    return {"pipeline": None, "recompute": []} | file
+    """Version 2 knew no pipeline, computed nothing again, and reduced gradients one by one."""
+    gradients: File = {
+        "fusion": "none", "bucket_bytes": 0, "indices": [], "reduction": "mean", "overlap": False,
+        "compression": "none",
+    }  # fmt: skip
+    return {"pipeline": None, "recompute": [], "gradients": gradients} | file
 
 
 MIGRATIONS: Mapping[int, Callable[[File], File]] = MappingProxyType({1: _from_1, 2: _from_2})

@@ -21,14 +21,17 @@ from ..errors import ProofError
 from ..plan import Plan
 from .collectives import Difference, differences_of
 from .fault import likely, suspects
+from .grouped import grouped_differences
 from .job import Job, RankResult
 from .ranks import Ranks
-from .reference import unsharded
+from .reference import summed_as, unsharded
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
+NATIVE = "parallelize.py"
+"""File that a bundle in the native form has."""
 
 Progress = Callable[[float, str], None]
 """Told how far a proof is, from 0 to 1, and what it does now."""
@@ -125,25 +128,30 @@ def prove_bundle(
     steps: int = 1, progress: Progress = _silent,
 ) -> Proof:  # fmt: skip
     """Run a bundle of `plan`, at the plan's own sizes, on running ranks and compare it with the unsharded model."""
+    training = train(plan)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         root = Path(folder)
         _write(root / "sharded", files)
         _write(root / "whole", bundle(unsharded(plan)))
         job = Job(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
-            seed=seed,
+            seed=seed, summed=summed_as(plan, training),
         )  # fmt: skip
         progress(0.3, "unsharded run")
         (answer,) = single.run(job)
         if isinstance(answer, str):
             raise ProofError("proof.reference", f"The unsharded model does not run: {answer}")
         progress(0.6, "sharded run")
-        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
+        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False, summed=0))
     progress(0.9, "comparing")
-    return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
+    grouped = NATIVE in files
+    return judge(plan, answers, training, updates=steps if kind == "training" else 0, grouped=grouped)
 
 
-def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0) -> Proof:
+def judge(
+    plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0,
+    grouped: bool = False,
+) -> Proof:  # fmt: skip
     """Return the proof that the ranks' answers make.
 
     Parameters
@@ -152,11 +160,14 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
         What `train` gives for the plan, to compare the collectives with.
     updates
         Number of optimizer steps that were run.
+    grouped
+        Whether torch put collectives of parameters together, as in the native form.
     """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures else differences_of(training, plan, results, updates)
+    compare = grouped_differences if grouped else differences_of
+    differences = () if failures else compare(training, plan, results, updates)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     told = tuple(map(str, differences))
     rows = _explained(rows, training, differences)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..collectives import COLLECTIVES
+from ..collectives.compressed import passed
 from ..core.assignment import TrainingGraph
 from ..core.collective import Redistribution
 from ..core.portion import portion
@@ -63,14 +64,17 @@ def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, upda
                 found[step.kind, step.axes, before, after] += times
 
     for part, microbatches in _parts(training, plan, rank):
-        for scope in part.scopes:
+        together = {(m.scope, m.parameter, m.way) for bucket in part.buckets for m in bucket.members}
+        counts += _of_buckets(part, plan, rank, steps=updates or 1, microbatches=microbatches)
+        for index, scope in enumerate(part.scopes):
             once = scope.assembly.count * (updates or 1)
             for fanout in scope.fanouts:
                 for delivery in (*fanout.forward, *fanout.again):
                     add(delivery.redistribution, fanout.meta.dtype, once * microbatches)
                 times = once * (1 if fanout.deferred else microbatches)
-                for delivery in fanout.backward:
-                    add(delivery.redistribution, fanout.meta.dtype, times)
+                for way, delivery in enumerate(fanout.backward):
+                    if (index, fanout.value, way) not in together:
+                        add(delivery.redistribution, fanout.meta.dtype, times)
             for update in scope.updates if updates else ():
                 add(update.gradient, "compute", once)
                 add(update.values, "compute", once)
@@ -83,6 +87,20 @@ def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, upda
         counts[key] += kept
         counts[kind, axes, 2 * before, 2 * after] += count - kept
     return +counts
+
+
+def _of_buckets(training: TrainingGraph, plan: Plan, rank: int, *, steps: int, microbatches: int) -> Counts:
+    """Return what the buckets of gradients pass."""
+    mesh, compression = plan.decisions.mesh, plan.decisions.gradients.compression
+    counts: Counts = Counter()
+    for bucket in training.buckets:
+        for layers, times in bucket.cuts:
+            runs = times * steps * (1 if bucket.deferred else microbatches)
+            for call, (kind, axes) in enumerate(bucket.calls):
+                elements = bucket.elements(call, layers, mesh, rank)
+                for each in passed(kind, mesh.size_of(axes), *elements, DTYPE_BYTES["float64"], compression):
+                    counts[each.kind, axes, each.source_bytes, each.target_bytes] += runs
+    return counts
 
 
 def _parts(training: TrainingGraph, plan: Plan, rank: int) -> Iterator[tuple[TrainingGraph, int]]:

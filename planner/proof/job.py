@@ -21,6 +21,8 @@ class Job:
         File that the unsharded run writes and the ranks read.
     write_reference
         True for the unsharded run.
+    summed
+        Of the unsharded run: what its setting `summed` is replaced by; 0 leaves it.
     """
 
     kind: str
@@ -29,6 +31,7 @@ class Job:
     write_reference: bool
     steps: int = 1
     seed: int = 0
+    summed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import sys
 import traceback
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from multiprocessing.connection import Connection
@@ -60,7 +61,8 @@ def execute(train: ModuleType, job: Job) -> RankResult:
     if "parallel.native" in sys.modules:
         return execute_native(train, job, partial(compared, _reference(job)))
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
-    mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
+    settings = replace(train.SETTINGS, summed=job.summed) if job.summed else train.SETTINGS
+    mesh = sys.modules["parallel.mesh"].Mesh(settings.mesh)
     try:
         mesh.compute = torch.float64
         model = train.MODEL(mesh).double()
@@ -68,8 +70,8 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         _vary(model, mesh, job.seed)
         mesh.log = []
         if job.kind == "gradients":
-            batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
-            losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
+            batch = sys.modules["parallel.data"].synthetic_batch(0, settings.inputs, seed=job.seed)
+            losses = [trainer.loss_of_step(model, batch, settings, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
             trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
             held = {name: own[name].total if name in own else p.grad for name, p in trained}
@@ -77,7 +79,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
             tensors = {name: torch.zeros_like(p) if held[name] is None else held[name] for name, p in trained}
             layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
-            losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
+            losses = list(trainer.training(model, settings, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
             tensors, layouts = {name: p.detach() for name, p in model.named_parameters()}, {}
         stored = {name: spec[1] for name, spec in parameters.specs_of(model).items()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}

@@ -9,10 +9,12 @@ from ...core.evaluated import EvaluatedPlan
 from ...core.graph import Feed, ModelGraph
 from ...core.layout import Layout
 from ...core.plan import Decisions
+from ...core.summed import data_ranks
 from ...core.symbol import quotient, symbol
 from ...core.tensor import TensorMeta
 from ...errors import ExportError
 from .batch import BATCH, batch_multiple, has_batch
+from .fusion import fusion_imports, fusion_lines
 
 WIDTH = 120
 
@@ -49,6 +51,9 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         "peak_flops": dict(cluster.device.peak_flops),
     }
     body = "".join(map(_field, fields.items()))
+    if decisions.gradients.reduction == "sum":
+        body += f"    summed={data_ranks(assignment)},\n"
+    body += "".join(f"{line}\n" for line in fusion_lines(training, decisions.gradients))
     inputs = "".join(map(_call, feeds))
     return (
         f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
@@ -66,6 +71,7 @@ def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
 
 def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
     modules = {"parallel.command": "main", "parallel.data": "Feed", "parallel.settings": "Settings"}
+    modules |= fusion_imports(plan.decisions.gradients)
     if plan.decisions.pipeline is None:
         modules["model"] = classes[0]
     else:

@@ -32,8 +32,9 @@ class Mesh:
         If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
-    step, sequence
-        Where training is: the optimizer step, and the first sequence of the microbatch in the step's batch.
+    step, sequence, last
+        Where training is: the optimizer step, the first sequence of the microbatch in the step's batch, and whether
+        this is the step's last microbatch.
     """
 
     compute: torch.dtype = torch.float32
@@ -47,7 +48,7 @@ class Mesh:
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)
         self.log: list[tuple[str, Axes, int, int]] | None = None
-        self.step, self.sequence = 0, 0
+        self.step, self.sequence, self.last = 0, 0, False
         self._groups: dict[Axes, dist.ProcessGroup] = {}
         self._lines: dict[Line, dist.ProcessGroup | None] = {}
         self._complete = False

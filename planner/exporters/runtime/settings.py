@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from .data import Feed
+from .gradients import Exchange
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Settings:
         None where the model's code holds the size of the planned ones.
     flops
         FLOPs of a step of the whole model, forward and backward, without what sharding and recomputing add.
+    summed
+        Data ranks, if gradients are those of the loss times data ranks and microbatches; 0 if those of the loss.
+    gradients
+        How gradients are put into buckets; None where each is reduced by itself.
     device, peak_flops
         The planned device, and its peak in FLOP/s by element type.
     """
@@ -40,6 +45,8 @@ class Settings:
     inputs: tuple[Feed, ...]
     dtype: str
     regather: bool = False
+    summed: int = 0
+    gradients: Exchange | None = None
     tokens: int = 0
     multiple: int | None = None
     flops: float = 0.0

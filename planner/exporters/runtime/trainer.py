@@ -34,13 +34,16 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh,
     scale
         What the gradients are to be multiplied by; the loss that is returned is not.
     """
+    if settings.gradients is not None:
+        settings.gradients.open(model, mesh)
+    scale *= settings.summed * settings.microbatches or 1
     if isinstance(model, RunsInStages):
         return model.loss_of_step(batch, settings, scale=scale)
     total = torch.zeros((), device=mesh.device)
     count = settings.microbatches
     compute = next((p.dtype for p in model.parameters()), torch.float64)
     for index in range(count):
-        mesh.sequence = index * (settings.samples // count)
+        mesh.sequence, mesh.last = index * (settings.samples // count), index == count - 1
         part = microbatch(batch, settings.inputs, index, count)
         counts_for = share(batch, part, settings.inputs, count)
         with regathering() if settings.regather else nullcontext():
