@@ -42,6 +42,7 @@ from .schemas import (
     PlanState,
     PlanSummary,
     PresetUse,
+    RecomputeDecision,
     RedistributionAnswer,
     RedistributionStep,
     Slices,
@@ -49,7 +50,8 @@ from .schemas import (
 )
 from .store import StoredPlan
 
-COMPUTE = ("compute, forward", "compute, backward")
+COMPUTE = "compute, "
+"""How the names of the parts of the step time begin that are computation."""
 COMMUNICATION = ("communication of activations", "exposed communication of parameters")
 
 
@@ -114,9 +116,11 @@ def decisions(d: Decisions) -> list[Decision]:
                 regather=p.regather,
                 deferred=p.deferred,
                 layout=None if p.layout is None else str(p.layout),
+                place=p.place,
             )
             for p in d.parameters
         ),
+        *(RecomputeDecision(type="recompute", target=r.target, again=r.again) for r in d.recompute),
     ]
 
 
@@ -126,7 +130,7 @@ def summary(found: Evaluated) -> Summary:
     step = report.step_time
     return Summary(
         step_time_s=step.value, interval_s=report.interval,
-        compute_s=sum(step.child(name).value for name in COMPUTE),
+        compute_s=sum(child.value for child in step.children if child.name.startswith(COMPUTE)),
         communication_s=sum(step.child(name).value for name in COMMUNICATION),
         optimizer_s=step.child("optimizer").value,
         memory_bytes=report.memory.value, capacity_bytes=report.capacity_bytes,

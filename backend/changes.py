@@ -19,6 +19,7 @@ from .schemas import (
     ParameterChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
 )
 
@@ -39,7 +40,13 @@ def apply(plan: Plan, changes: Iterable[Change]) -> Plan:
     return plan
 
 
+Whole = MeshChange | SplitAxisChange | BatchChange | PrecisionChange | ClearChange
+"""Changes that are about no target."""
+
+
 def _apply(plan: Plan, change: Change) -> Plan:
+    if isinstance(change, Whole):
+        return _apply_whole(plan, change)
     match change:
         case FactorChange(target=target, factor=factor, axes=None):
             return plan.release(target, factor)
@@ -52,10 +59,16 @@ def _apply(plan: Plan, change: Change) -> Plan:
         case ParameterChange():
             return plan.store(
                 change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
-                deferred=change.deferred,
+                deferred=change.deferred, place=change.place,
             )  # fmt: skip
+        case RecomputeChange():
+            return plan.recompute(change.target, again=change.again)
         case PresetChange():
             return plan.preset(change.name, **change.axes)
+
+
+def _apply_whole(plan: Plan, change: Whole) -> Plan:
+    match change:
         case MeshChange():
             return plan.on(cluster=change.cluster, mesh=mesh_of(change.axes))
         case SplitAxisChange():
@@ -82,6 +95,8 @@ def label_of(changes: list[Change]) -> str:
 
 
 def _label(change: Change) -> str:
+    if isinstance(change, Whole):
+        return _label_whole(change)
     match change:
         case FactorChange(axes=None):
             return f"let {change.target} {change.factor} follow"
@@ -93,9 +108,17 @@ def _label(change: Change) -> str:
         case KeepChange():
             return f"keep {change.target} partial over {change.axis}"
         case ParameterChange():
-            return f"store {change.target} {change.layout or 'over ' + ('·'.join(change.axes) or 'no axis')}"
+            where = change.layout or "over " + ("·".join(change.axes) or "no axis")
+            return f"store {change.target} {where}{f' on the {change.place}' if change.place else ''}"
+        case RecomputeChange():
+            return f"{'compute' if change.again else 'keep'} {change.target}{' again' if change.again else ''}"
         case PresetChange():
-            return f"{change.name} over {' '.join('·'.join(axes) for axes in change.axes.values())}"
+            over = " ".join("·".join(axes) for axes in change.axes.values())
+            return f"{change.name} over {over}" if over else change.name
+
+
+def _label_whole(change: Whole) -> str:
+    match change:
         case MeshChange():
             return f"mesh {','.join(f'{axis.name}:{axis.size}' for axis in change.axes)} on {change.cluster}"
         case SplitAxisChange():

@@ -19,6 +19,7 @@ from .changes import (
     ParameterChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
 )
 from .plans import (
@@ -34,6 +35,7 @@ from .plans import (
     ParameterDecision,
     PlanState,
     PlanSummary,
+    RecomputeDecision,
     Summary,
 )
 from .requests import (
@@ -97,6 +99,8 @@ __all__ = [
     "ProofMesh",
     "ProofRequest",
     "ProofRow",
+    "RecomputeChange",
+    "RecomputeDecision",
     "RedistributionAnswer",
     "RedistributionRequest",
     "RedistributionStep",

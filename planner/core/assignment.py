@@ -55,6 +55,8 @@ class ParameterLayout:
         True if readers' copies are dropped after forward and redistributed again in backward.
     deferred
         True if raw gradients are kept over the microbatches and redistributed once a step.
+    place, optimizer_place
+        `device` or `host`: where the stored values lie, and the optimizer's state.
     """
 
     parameter: Parameter
@@ -63,6 +65,8 @@ class ParameterLayout:
     optimizer: Layout
     regather: bool = False
     deferred: bool = False
+    place: str = "device"
+    optimizer_place: str = "device"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +223,9 @@ class Fanout:
         needs it there; in a segment that is computed again, each once.
     deferred
         Whether the backward deliveries run once a step, on raw gradients that were added over the microbatches.
+    host
+        Whether this is a parameter that is stored on the host, and fetched before the deliveries, the first and the
+        further ones: then `again` has those without steps too.
     """
 
     value: str
@@ -233,11 +240,14 @@ class Fanout:
     regather: bool = False
     again: tuple[Delivery, ...] = ()
     deferred: bool = False
+    host: bool = False
 
     @property
     def apart(self) -> bool:
-        """Whether this is a parameter whose gradient lies in another layout than the parameter, or is deferred."""
-        return self.kind == "parameter" and (self.deferred or self.gradient not in {None, self.source})
+        """Whether this is a parameter whose gradient lies elsewhere than the parameter, or is deferred."""
+        if self.kind != "parameter" or self.gradient is None:
+            return False
+        return self.deferred or self.host or self.gradient != self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,11 @@ def _from_1(file: File) -> File:
 
 
 def _from_2(file: File) -> File:
-    """Version 2 computed nothing again."""
+    """Version 2 computed nothing again, and kept everything on the devices."""
+    entries = file.get("parameters")
+    if isinstance(entries, list):
+        new: File = {"place": None}
+        file = file | {"parameters": [new | entry if isinstance(entry, dict) else entry for entry in entries]}
     return {"recompute": []} | file
 
 

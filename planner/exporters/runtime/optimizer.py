@@ -39,8 +39,10 @@ class MasterAdamW:
             if parameter.requires_grad
             for update in (updates.get(name, Update()),)
         ]
-        masters = [part.master for part in self.parts]
-        self.adam = torch.optim.AdamW(masters, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
+        # Where both are, those on the host and those on the device are updated apart.
+        places = {part.master.device: None for part in self.parts}
+        groups = [{"params": [p.master for p in self.parts if p.master.device == place]} for place in places]
+        self.adam = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -49,7 +51,7 @@ class MasterAdamW:
             gradient = part.parameter.grad if part.gradient is None else part.gradient.total
             if gradient is not None:
                 part.parameter.grad = None
-                part.master.grad = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
+                part.master.grad = run(part.update.reduce, gradient, self.mesh).to(part.master)
             if part.gradient is not None:
                 part.gradient.total = None
         self.adam.step()
@@ -58,7 +60,9 @@ class MasterAdamW:
             if part.master is not part.parameter:
                 # Rounded first, so that fewer bytes are passed.
                 values = part.master.to(part.parameter.dtype)
-                part.parameter.copy_(run(part.update.publish, values, self.mesh))
+                if part.update.publish:
+                    values = run(part.update.publish, values.to(self.mesh.device), self.mesh)
+                part.parameter.copy_(values)
 
 
 @torch.no_grad()
@@ -66,5 +70,6 @@ def _master(parameter: nn.Parameter, update: Update, mesh: Mesh) -> nn.Parameter
     whole = parameter.dtype in {torch.float32, torch.float64}
     if whole and not update.apart:
         return parameter
-    values = run(update.master, parameter.detach(), mesh)
-    return nn.Parameter(values.clone() if whole else values.float())
+    values = run(update.master, parameter.detach().to(mesh.device), mesh)
+    place = "cpu" if update.state == "host" else mesh.device
+    return nn.Parameter(values.to(place, parameter.dtype if whole else torch.float32, copy=True))

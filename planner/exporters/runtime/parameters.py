@@ -28,7 +28,9 @@ class Update:
     deferred
         Whether raw gradients are kept over the microbatches.
     apart
-        Whether the optimizer has values of its own, in its layout.
+        Whether the optimizer has values of its own, in its layout or place.
+    place, state
+        `device` or `host`: where the values are stored, and where the optimizer's state lies.
     master, reduce, publish
         Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
         values to where they are stored.
@@ -37,6 +39,8 @@ class Update:
     gradient: str | None = None
     deferred: bool = False
     apart: bool = False
+    place: str = "device"
+    state: str = "device"
     master: Steps = ()
     reduce: Steps = ()
     publish: Steps = ()
@@ -69,7 +73,8 @@ class Weights(nn.Module):
             if update.gradient is not None
         }
         for name, (shape, layout, kind) in specs.items():
-            empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
+            place = "cpu" if name in self.updates and self.updates[name].place == "host" else mesh.device
+            empty = torch.empty(local_shape(layout, shape, mesh), device=place)
             self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
 
     def holding(self, modules: dict[str, nn.Module]) -> Weights:
@@ -103,6 +108,10 @@ def updates_of(model: nn.Module) -> dict[str, Update]:
 def initialise(model: nn.Module, mesh: Mesh, *, seed: int, std: float = 0.02) -> None:
     """Fill every parameter from a generator seeded by its name: the same global values on any mesh."""
     parameters = dict(model.named_parameters())
+    for name, update in updates_of(model).items():
+        if update.place == "host" and mesh.device.type == "cuda":
+            # Only from pinned memory do copies run beside the computation.
+            parameters[name].data = parameters[name].data.pin_memory()
     for name, (shape, layout, kind) in specs_of(model).items():
         if kind in {"normal", *UNTRAINED}:
             digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
