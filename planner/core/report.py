@@ -119,6 +119,8 @@ class Report:
         Model FLOPs over what all devices could do in the step time.
     samples_per_second, tokens_per_second
         Throughput of the whole cluster; a model without sequences has no tokens.
+    host
+        Bytes in the memory of the machine around a device, for this device; None if nothing lies there.
     """
 
     step_time: CostItem
@@ -131,3 +133,4 @@ class Report:
     tokens_per_second: float | None
     collectives: tuple[CollectiveRow, ...]
     diagnostics: tuple[Diagnostic, ...]
+    host: CostItem | None = None

@@ -16,6 +16,8 @@ from ..errors import Diagnostic
 from ..hardware import precision as named_precision
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
+from .host import HOST, Transfer, transfer_seconds, transfers
+from .host_tree import host_tree
 from .memory import (
     ACTIVATIONS,
     GATHERED,
@@ -54,6 +56,7 @@ class Priced:
     works: tuple[NodeWork, ...]
     rows: tuple[CollectiveRow, ...]
     held: tuple[Held, ...]
+    transfers: tuple[Transfer, ...]
 
 
 def price(training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec) -> Priced:
@@ -63,10 +66,14 @@ def price(training: TrainingGraph, microbatches: int, precision: Precision, clus
     rows = collective_rows(training, microbatches, precision, cluster)
     forward, backward, again = total_seconds(works, precision, device)
     things = held(training, works, precision, device)
+    moved = transfers(training, microbatches, precision, device.host)
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
         recompute=again * microbatches,
+        host_forward=transfer_seconds(moved, "forward"),
+        host_backward=transfer_seconds(moved, "backward"),
+        host_update=transfer_seconds(moved, "update"),
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
@@ -74,7 +81,7 @@ def price(training: TrainingGraph, microbatches: int, precision: Precision, clus
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
-    return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things)
+    return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things, transfers=moved)
 
 
 def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> Report:
@@ -98,7 +105,9 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
     microbatches = decisions.microbatches
     device = cluster.device
     priced = price(training, microbatches, precision, cluster)
-    tree = step_time_tree(priced.seconds, priced.works, priced.rows, microbatches, precision, device)
+    tree = step_time_tree(
+        priced.seconds, priced.works, priced.rows, microbatches, precision, device, transfers=priced.transfers
+    )
     flops = model_flops(training) * microbatches
     everything = training.assignment.mesh.device_count * peak_flops(precision.compute, device)
     return Report(
@@ -111,6 +120,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         samples_per_second=decisions.global_batch / tree.value,
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
+        host=host_tree(training, precision),
         diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
     )
 
@@ -121,7 +131,7 @@ def _optimizer_elements(training: TrainingGraph) -> int:
         scope.assembly.count * placed.optimizer.local_elements(placed.parameter.meta.concrete(symbols), mesh)
         for scope in training.scopes
         for placed in scope.assembly.parameters
-        if placed.parameter.trainable
+        if placed.parameter.trainable and placed.optimizer_place != HOST
     )
 
 
