@@ -12,7 +12,7 @@ TORCH_ENV := $(VENV)/torch.stamp
 NODE_ENV := frontend/node_modules/.package-lock.json
 NPM := npm --prefix frontend
 
-.PHONY: help run test test-full check fmt gen page browser shots bench clean
+.PHONY: help run test test-full check fmt gen page browser shots bench prove-all clean
 
 help:
 	@echo "make run        serve on http://127.0.0.1:$(PORT); with TORCH=1, plans can be proved there"
@@ -23,6 +23,7 @@ help:
 	@echo "make gen        OpenAPI description and the page's types from it"
 	@echo "make shots      pictures of every screen, in build/shots and docs/screenshots"
 	@echo "make bench      benchmarks"
+	@echo "make prove-all  prove hundreds of plans on ranks, in docs/reference/proofs.md"
 
 run: $(RUN_ENV) $(if $(TORCH),$(TORCH_ENV)) page
 	$(PY) -m backend --port $(PORT)
@@ -69,6 +70,9 @@ bench: $(DEV_ENV) page $(NODE_ENV) browser
 	$(PY) -m benchmarks.edits
 	$(PY) benchmarks/graph/measure.py
 	$(PY) -m benchmarks.redistribution
+
+prove-all: $(DEV_ENV)
+	$(PY) -m benchmarks.prove_all
 
 clean:
 	rm -rf $(VENV) backend/webui frontend/node_modules build dist

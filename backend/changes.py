@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner import Plan
+from planner import Plan, compose
 from planner.core.mesh import DeviceMesh
 
 from .limits import check_mesh
 from .schemas import (
     BatchChange,
+    BoundaryChange,
     Change,
     ClearChange,
     FactorChange,
@@ -17,6 +18,7 @@ from .schemas import (
     MeshAxis,
     MeshChange,
     ParameterChange,
+    PipelineChange,
     PrecisionChange,
     PresetChange,
     RecomputeChange,
@@ -40,13 +42,7 @@ def apply(plan: Plan, changes: Iterable[Change]) -> Plan:
     return plan
 
 
-Whole = MeshChange | SplitAxisChange | BatchChange | PrecisionChange | ClearChange
-"""Changes that are about no target."""
-
-
 def _apply(plan: Plan, change: Change) -> Plan:
-    if isinstance(change, Whole):
-        return _apply_whole(plan, change)
     match change:
         case FactorChange(target=target, factor=factor, axes=None):
             return plan.release(target, factor)
@@ -65,9 +61,17 @@ def _apply(plan: Plan, change: Change) -> Plan:
             return plan.recompute(change.target, again=change.again)
         case PresetChange():
             return plan.preset(change.name, **change.axes)
+        case ClearChange():
+            return plan.clear()
+        case _:
+            return _arrange(plan, change)
 
 
-def _apply_whole(plan: Plan, change: Whole) -> Plan:
+Arrangement = MeshChange | SplitAxisChange | BatchChange | PrecisionChange | PipelineChange | BoundaryChange
+"""Changes to what the whole plan runs on and in which order."""
+
+
+def _arrange(plan: Plan, change: Arrangement) -> Plan:
     match change:
         case MeshChange():
             return plan.on(cluster=change.cluster, mesh=mesh_of(change.axes))
@@ -77,8 +81,13 @@ def _apply_whole(plan: Plan, change: Whole) -> Plan:
             return plan.batch(global_batch=change.global_batch, seq=change.seq, microbatches=change.microbatches)
         case PrecisionChange():
             return plan.precise(change.name)
-        case ClearChange():
-            return plan.clear()
+        case PipelineChange(axis=None):
+            return plan.unpipelined()
+        case PipelineChange():
+            stages = {use.target: use.stage for use in change.stages}
+            return plan.pipelined(change.axis or "", change.schedule, per_rank=change.per_rank, stages=stages)
+        case BoundaryChange():
+            return compose.move_boundary(plan, change.stage, change.unit)
 
 
 def mesh_of(axes: Iterable[MeshAxis]) -> DeviceMesh:
@@ -95,8 +104,6 @@ def label_of(changes: list[Change]) -> str:
 
 
 def _label(change: Change) -> str:
-    if isinstance(change, Whole):
-        return _label_whole(change)
     match change:
         case FactorChange(axes=None):
             return f"let {change.target} {change.factor} follow"
@@ -115,9 +122,13 @@ def _label(change: Change) -> str:
         case PresetChange():
             over = " ".join("·".join(axes) for axes in change.axes.values())
             return f"{change.name} over {over}" if over else change.name
+        case ClearChange():
+            return "clear all sharding"
+        case _:
+            return _label_of_arrangement(change)
 
 
-def _label_whole(change: Whole) -> str:
+def _label_of_arrangement(change: Arrangement) -> str:
     match change:
         case MeshChange():
             return f"mesh {','.join(f'{axis.name}:{axis.size}' for axis in change.axes)} on {change.cluster}"
@@ -128,5 +139,10 @@ def _label_whole(change: Whole) -> str:
             return f"batch {change.global_batch}{length} in {change.microbatches}"
         case PrecisionChange():
             return f"precision {change.name}"
-        case ClearChange():
-            return "clear all sharding"
+        case PipelineChange(axis=None):
+            return "one piece"
+        case PipelineChange():
+            how = f"{len(change.stages)} pieces" if change.stages else "balanced"
+            return f"{change.schedule} along {change.axis}, {how}"
+        case BoundaryChange():
+            return f"stage {change.stage} from unit {change.unit}"

@@ -14,6 +14,7 @@ from planner.importers import load_zoo, zoo_names
 
 from .answers import model_answer
 from .evaluation import Evaluated, Evaluator
+from .exported import Exports
 from .imports import ImportQueue
 from .jobs import Bundle, JobQueue
 from .problems import Refusal
@@ -33,6 +34,7 @@ class Desk:
         self.plans = PlanStore(self.database)
         self.traces = Traces(None if settings.data is None else settings.data / "traces")
         self.evaluator = Evaluator(self.traces)
+        self.exports = Exports()
         self.jobs = JobQueue(bundle)
         self.imports = ImportQueue(self.keep)
 

@@ -113,10 +113,19 @@ def proof_answer(found: Found) -> Proof:
     """Return a proof as it is answered."""
     rows = [
         # JSON has no word for an error that is no number.
-        ProofRow(name=row.name, error=row.error if abs(row.error) < float("inf") else None, rank=row.rank, ok=row.ok)
+        ProofRow(
+            name=row.name,
+            error=row.error if abs(row.error) < float("inf") else None,
+            rank=row.rank,
+            ok=row.ok,
+            node=row.node,
+            edge=row.edge,
+            hint=row.hint,
+        )
         for row in found.rows
     ]
     return Proof(
         ok=found.ok, mesh=ProofMesh(axes=list(found.mesh.axes)), rows=rows, failures=list(found.failures),
         collectives=list(found.collectives), uncovered=list(found.uncovered),
+        compared=found.compared,
     )  # fmt: skip

@@ -2,10 +2,12 @@
 
 ```text
 file, config          ── importers ──────▸ ModelGraph
+ModelGraph, pipeline  ── staging ────────▸ ModelGraph       cut into stages, if the plan has a pipeline
 ModelGraph, decisions ── assign ─────────▸ Assignment       a strategy for every node
 Assignment            ── redistribution ─▸ ShardedGraph     how every value gets to its readers
 ShardedGraph          ── autodiff ───────▸ TrainingGraph    … and how every gradient comes back
 TrainingGraph         ── cost ───────────▸ Report           time, memory, collectives, each number with its tree
+  … with stages       ── cost, schedules ▸ Timeline, Report  of what each stage costs
 Decisions             ◂─ document ───────▸ plan file
 TrainingGraph         ── exporters ──────▸ bundle of files
 ```
@@ -16,38 +18,52 @@ After each stage `verify` holds the result to its invariant.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from .assign import assign, choices, covers
-from .autodiff import differentiate
+from .autodiff import differentiate, fill_buckets
 from .collectives import COLLECTIVES
 from .collectives.handover import leg_received
 from .core.assignment import TrainingGraph
 from .core.cluster import ClusterSpec
+from .core.code import CodeMark
 from .core.collective import Redistribution, Step
 from .core.crossing import Crossing, Holding
-from .core.graph import ModelGraph, Node
+from .core.evaluated import EvaluatedPlan
+from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
+from .core.pipeline_view import PipelineView
+from .core.plan import StageDecision
 from .core.report import Report
 from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
 from .cost import evaluate as price_training
-from .cost import least_exchange_seconds, least_seconds, leg_seconds, node_seconds, step_seconds
+from .cost import (
+    evaluate_pipeline,
+    finding_of_batch,
+    least_exchange_seconds,
+    least_seconds,
+    leg_seconds,
+    model_flops,
+    node_seconds,
+    price_stages,
+    step_seconds,
+)
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
 from .errors import ExportError, PlannerError
-from .exporters import EXPORTERS
+from .exporters import EXPORTERS, ExporterDef
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
+from .pipelining import Same, decided_stages, pipeline_view, simulated, staged, with_boundary
 from .plan import Plan
 from .redistribution import (
     DEFAULT_OPTIONS,
@@ -60,13 +76,14 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
+from .schedules import write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
-    "PLANNERS", "account", "bundle", "choices_at", "cross", "evaluate", "export", "load_model", "load_source", "moved",
-    "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph",
-    "tensor_at", "train", "view",
+    "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -83,17 +100,40 @@ def train(plan: Plan) -> TrainingGraph:
         element = DTYPE_BYTES[meaning.get(dtype, dtype)]
         return _plan_edge(source, target, shape, element, decisions.mesh, decisions.cluster)
 
-    _hold_graph(_Same(plan.graph))
-    assignment = assign(plan.graph, decisions)
+    graph = staged(plan, train)
+    _hold_graph(Same(graph))
+    assignment = assign(graph, decisions)
     sharded = distribute(assignment, plan_edge)
     training = differentiate(sharded, plan_edge)
+    training = fill_buckets(training, decisions.gradients, DTYPE_BYTES[precision.gradient])
     _hold(verify_training(training))
+    if decisions.pipeline and (finding := finding_of_batch(training, decisions)):
+        raise PlannerError(finding.code, finding.message, finding.hint, subject=finding.subject)
     return training
 
 
-def evaluate(plan: Plan) -> Report:
+def stages_of(plan: Plan) -> tuple[StageDecision, ...]:
+    """Return what runs on which stage of the plan's pipeline: what it says, or what is balanced."""
+    return decided_stages(plan, train)
+
+
+def pipeline_of(plan: Plan) -> PipelineView | None:
+    """Return the plan's pipeline for drawing; None without one."""
+    return pipeline_view(plan, train)
+
+
+def move_boundary(plan: Plan, stage: int, unit: int) -> Plan:
+    """Return the plan with a stage that begins at another unit of `pipeline_of`."""
+    return with_boundary(plan, stage, unit, train)
+
+
+def evaluate(plan: Plan, training: TrainingGraph | None = None) -> Report:
     """Return step time, memory and collectives of the plan."""
-    return price_training(train(plan), plan.decisions, plan.cluster)
+    training = training or train(plan)
+    if plan.decisions.pipeline is None:
+        return price_training(training, plan.decisions, plan.cluster)
+    stages = price_stages(training, plan.decisions, plan.cluster)
+    return evaluate_pipeline(training, plan.decisions, plan.cluster, stages, simulated(plan, stages))
 
 
 def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, Report]:
@@ -105,7 +145,7 @@ def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, R
         What `train` gave for the plan, if it is at hand; likewise below.
     """
     training = training or train(plan)
-    report = price_training(training, plan.decisions, plan.cluster)
+    report = evaluate(plan, training)
     precision = precision_named(plan.decisions.precision)
     seconds = node_seconds(training, precision, plan.cluster)
     return draw(training, plan.decisions, precision, report, seconds, covers), report
@@ -132,7 +172,7 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     Raises
     ------
     ExportError
-        `export.onnx-source`, and what the exporter raises.
+        `export.form-unknown`, `export.onnx-source`, and what the exporter raises.
     """
     if plan.graph.source.kind == "onnx":
         raise ExportError(
@@ -141,8 +181,31 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
             "Plan with it, and export code from the model's config.json, its .pt2 or its module.",
             subject=plan.graph.name,
         )
-    precision = precision_named(plan.decisions.precision)
-    return EXPORTERS[form].export(training or train(plan), plan.decisions, precision, plan.cluster, plan_text(plan))
+    return _form(form).export(evaluated(plan, training))
+
+
+def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
+    """Return what code is written from."""
+    training, schedule = training or train(plan), None
+    if plan.decisions.pipeline is not None:
+        schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
+    return EvaluatedPlan(
+        training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
+        cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
+        schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+    )  # fmt: skip
+
+
+def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
+    """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
+    return _form(form).marks(training or train(plan), precision_named(plan.decisions.precision))
+
+
+def _form(name: str) -> ExporterDef:
+    if name not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
+        raise ExportError("export.form-unknown", f"There is no form {name!r} of exported code.", f"Use {known}.")
+    return EXPORTERS[name]
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
@@ -310,21 +373,8 @@ def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
     return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A graph as an object: comparing all that is in it would take longer than what is remembered about it."""
-
-    graph: ModelGraph
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.graph is other.graph
-
-    def __hash__(self) -> int:
-        return id(self.graph)
-
-
 @lru_cache(maxsize=64)
-def _hold_graph(graph: _Same) -> None:
+def _hold_graph(graph: Same) -> None:
     """Stop on a broken graph; one that holds is not looked at again for every edit."""
     _hold(verify_graph(graph.graph))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import TypeVar
@@ -13,13 +13,24 @@ from .core.cluster import ClusterSpec
 from .core.graph import ModelGraph
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
-from .core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, Preset, RecomputeDecision
+from .core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    Preset,
+    RecomputeDecision,
+    StageDecision,
+)
 from .core.symbol import evaluate
+from .core.tensor import DTYPE_BYTES
 from .errors import PlannerError
 from .hardware import cluster as cluster_named
 from .hardware import precision as precision_named
 from .ops import OPS
 from .presets import PRESETS
+from .schedules import part_count, pipeline_of
 from .surfaces import Counts, Side, decide
 
 Named = TypeVar("Named", FactorDecision, RecomputeDecision)
@@ -43,8 +54,10 @@ class Plan:
                 f"({d.global_batch} % {d.microbatches} = {d.global_batch % d.microbatches}).",
                 "Use a number of microbatches that divides the global batch.",
             )
-        precision_named(d.precision)
+        _check_compression(d)
         self.cluster.must_fit(d.mesh)
+        if d.pipeline is not None:
+            self._check_pipeline(d.pipeline)
 
     def _check_sizes(self) -> None:
         """Hold batch and sequence to what the model leaves open."""
@@ -67,6 +80,27 @@ class Plan:
                 f"{name} fixes its batch: a step takes its inputs as they are, once, not {d.global_batch} times.",
                 "Use a global_batch of 1, or load the model with an open batch.",
             )
+
+    def _check_pipeline(self, pipeline: PipelineDecision) -> None:
+        """Hold the pipeline to its axis, and its schedule to the ranks and microbatches that there are."""
+        d = self.decisions
+        ranks = d.mesh.size(pipeline.axis)
+        sharded = next((name for name, axes in _axes_by_target(d) if pipeline.axis in axes), None)
+        if sharded is not None:
+            raise PlannerError(
+                "pipeline.axis-used",
+                f"The stages lie along {pipeline.axis}, and {sharded!r} is sharded over it.",
+                "Give the pipeline an axis of its own.", subject=sharded,
+            )  # fmt: skip
+        pipeline_of(pipeline.schedule, ranks, d.microbatches, pipeline.per_rank)
+
+    @property
+    def parts(self) -> int:
+        """Number of parts that the model is cut into: 1 without a pipeline."""
+        d = self.decisions
+        if d.pipeline is None:
+            return 1
+        return part_count(d.pipeline.schedule, d.mesh.size(d.pipeline.axis), d.microbatches, d.pipeline.per_rank)
 
     @staticmethod
     def new(
@@ -178,6 +212,7 @@ class Plan:
                     for p in decisions.parameters
                     if p.layout is None or p.layout.used <= known
                 ),
+                pipeline=decisions.pipeline if decisions.pipeline and decisions.pipeline.axis in known else None,
             ),
         )
 
@@ -188,6 +223,29 @@ class Plan:
     def precise(self, precision: str) -> Plan:
         """Change the precision."""
         return self._with(precision=precision)
+
+    def gradients(
+        self, *, fusion: str | None = None, bucket_bytes: int = 0, indices: Iterable[int] = (),
+        reduction: str | None = None, overlap: bool | None = None, compression: str | None = None,
+    ) -> Plan:  # fmt: skip
+        """Change how gradients are reduced over the ranks; what is not given stays. Values: `GradientDecision`.
+
+        Parameters
+        ----------
+        bucket_bytes, indices
+            Belong to the fusion given with them.
+
+        Raises
+        ------
+        PlannerError
+            `plan.gradient-choice`, `plan.gradient-bucket`, `plan.gradient-indices`, `plan.gradient-type`.
+        """
+        changes: dict[str, object] = {"reduction": reduction, "overlap": overlap, "compression": compression}
+        positions = tuple(indices)
+        if fusion is not None or bucket_bytes or positions:
+            changes |= {"fusion": fusion, "bucket_bytes": bucket_bytes, "indices": positions}
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self._with(gradients=replace(self.decisions.gradients, **given))  # type: ignore[arg-type]
 
     def keep(self, target: str, axis: str, carriers: Iterable[int]) -> Plan:
         """Keep results of `target` Partial over `axis`; `carriers` are operand positions, one a term of its rule."""
@@ -230,6 +288,33 @@ class Plan:
             target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred, place=place
         )
         return self._with(parameters=(*self.decisions.parameters, decision))
+
+    def pipelined(
+        self, axis: str, schedule: str = "1f1b", *, per_rank: int = 0, stages: Mapping[str, int] | None = None,
+    ) -> Plan:  # fmt: skip
+        """Cut the model into stages along a mesh axis.
+
+        Parameters
+        ----------
+        schedule
+            Key of the table `SCHEDULES`, an alias, or `automatic`.
+        per_rank
+            Stages that each rank holds; 0 for what the schedule needs.
+        stages
+            Target → stage, such as `{"layers.0-15": 0, "layers.16-31": 1}`; balanced if there are none.
+
+        Raises
+        ------
+        PlannerError
+            `mesh.axis-unknown`, `pipeline.axis-used`, `schedule.unknown`, and what the schedule refuses.
+        """
+        decided = tuple(StageDecision(target=target, stage=stage) for target, stage in (stages or {}).items())
+        pipeline = PipelineDecision(axis=axis, schedule=schedule, per_rank=per_rank, stages=decided)
+        return self._with(pipeline=pipeline)
+
+    def unpipelined(self) -> Plan:
+        """Put the model in one piece again."""
+        return self._with(pipeline=None)
 
     def recompute(self, target: str, *, again: bool = True) -> Plan:
         """Keep of the modules or operators that `target` names only what goes in, and compute the rest in backward.
@@ -369,6 +454,17 @@ class Plan:
         return replace(self, decisions=replace(self.decisions, **changes))  # type: ignore[arg-type]
 
 
+def _check_compression(decisions: Decisions) -> None:
+    """Hold what gradients are passed as to what they are."""
+    wide, compression = precision_named(decisions.precision).gradient, decisions.gradients.compression
+    if compression in {"bf16", "fp16"} and DTYPE_BYTES[wide] <= DTYPE_BYTES["bfloat16"]:
+        raise PlannerError(
+            "plan.gradient-type",
+            f"Gradients of precision {decisions.precision} are {wide}: {compression} would make them no smaller.",
+            "Use int8 or one_bit, or a precision with gradients of 4 bytes.", subject="gradients",
+        )  # fmt: skip
+
+
 def _mesh(mesh: Mapping[str, int] | DeviceMesh | str) -> DeviceMesh:
     if isinstance(mesh, str):
         return DeviceMesh.parse(mesh)
@@ -379,3 +475,11 @@ def _replaced(old: tuple[FactorDecision, ...], added: list[FactorDecision]) -> t
     """Return the decisions with each new one in place of an old one on the same target and factor."""
     keys = {(d.target, d.factor) for d in added}
     return (*(d for d in old if (d.target, d.factor) not in keys), *added)
+
+
+def _axes_by_target(decisions: Decisions) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the target of each decision on sharding, and the axes that it uses."""
+    yield from ((d.target, frozenset(d.axes)) for d in decisions.factors)
+    yield from ((d.target, frozenset({d.axis})) for d in decisions.kept)
+    for d in decisions.parameters:
+        yield d.target, frozenset(d.axes) | (d.layout.used if d.layout else frozenset())

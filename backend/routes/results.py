@@ -1,4 +1,4 @@
-"""What follows from a plan: choices, report, figures, its file and the exported code."""
+"""What follows from a plan: choices, report, figures and its file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from planner.core.report import Report
 from planner.core.view import Choice
 from planner.figures import FIGURES
 
-from ..answers import json_answer, redistribution_answer, slices_answer
-from ..archive import zip_of
+from ..answers import download, json_answer, redistribution_answer, slices_answer
 from ..desk import AppDesk
 from ..problems import Refusal
-from ..schemas import Code, CodeFile, Figure, RedistributionAnswer, Slices
+from ..schemas import Figure, RedistributionAnswer, Slices
 from . import api_router
 
 router = api_router("results")
@@ -80,28 +79,4 @@ def file(plan_id: str, desk: AppDesk) -> Response:
     """Return the plan file, to be saved."""
     stored = desk.plan(plan_id)
     text = compose.plan_text(desk.evaluated(stored).plan)
-    return _download(text.encode(), "application/json", f"plan-{stored.id}.json")
-
-
-@router.get("/plans/{plan_id}/code")
-def code(plan_id: str, desk: AppDesk) -> Code:
-    """Return the exported code."""
-    found = desk.evaluated(desk.plan(plan_id))
-    files = compose.bundle(found.plan, training=found.training)
-    return Code(files=[CodeFile(path=path, text=text) for path, text in files.items()])
-
-
-@router.get(
-    "/plans/{plan_id}/export.zip", response_class=Response, responses={200: {"content": {"application/zip": {}}}}
-)
-def export(plan_id: str, desk: AppDesk) -> Response:
-    """Return the exported code as an archive, the same bytes for the same plan."""
-    stored = desk.plan(plan_id)
-    found = desk.evaluated(stored)
-    return _download(
-        zip_of(compose.bundle(found.plan, training=found.training)), "application/zip", f"plan-{stored.id}.zip"
-    )
-
-
-def _download(content: bytes, media_type: str, name: str) -> Response:
-    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return download(text.encode(), "application/json", f"plan-{stored.id}.json")

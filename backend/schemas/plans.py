@@ -59,6 +59,15 @@ class RecomputeDecision(BaseModel):
 Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision | RecomputeDecision, Field(discriminator="type")]
 
 
+class PipelineState(BaseModel):
+    """What a plan decides about its pipeline; without `stages` (target, stage) they are balanced."""
+
+    axis: str
+    schedule: str
+    per_rank: int
+    stages: list[tuple[str, int]]
+
+
 class MemoryPart(BaseModel):
     """A part of a device's memory."""
 
@@ -69,7 +78,9 @@ class MemoryPart(BaseModel):
 class Summary(BaseModel):
     """The numbers of a plan at a glance; each opens in the report.
 
-    `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+    `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s + bubble_s` is the step time.
+    In a pipeline, `compute_s` is what a rank does in the mean, with its collectives, `communication_s` what it waits
+    for messages, and `bubble_s` what it waits otherwise.
     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
     compute all of this. Without sequences, `tokens_per_second` is null.
     """
@@ -79,6 +90,7 @@ class Summary(BaseModel):
     compute_s: float
     communication_s: float
     optimizer_s: float
+    bubble_s: float
     memory_bytes: float
     capacity_bytes: float
     memory_parts: list[MemoryPart]
@@ -106,6 +118,7 @@ class PlanState(BaseModel):
     precision: str
     model: ModelRef
     decisions: list[Decision]
+    pipeline: PipelineState | None
     view: PlanView
     summary: Summary
 
@@ -141,16 +154,3 @@ class Figure(BaseModel):
 
     data: list[dict[str, Any]]
     layout: dict[str, Any]
-
-
-class CodeFile(BaseModel):
-    """A file of the exported code."""
-
-    path: str
-    text: str
-
-
-class Code(BaseModel):
-    """The exported code."""
-
-    files: list[CodeFile]

@@ -10,12 +10,19 @@ from .tables import Model, Problem
 
 
 class ProofRow(BaseModel):
-    """The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number."""
+    """The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+
+    Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+    the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
+    """
 
     name: str
     error: float | None
     rank: int
     ok: bool
+    node: str = ""
+    edge: str = ""
+    hint: str = ""
 
 
 class ProofMesh(BaseModel):
@@ -25,7 +32,7 @@ class ProofMesh(BaseModel):
 
 
 class Proof(BaseModel):
-    """What a proof found."""
+    """What a proof found; `compared` is the number of collectives that ran, over all ranks."""
 
     ok: bool
     mesh: ProofMesh
@@ -33,6 +40,7 @@ class Proof(BaseModel):
     failures: list[str]
     collectives: list[str]
     uncovered: list[str]
+    compared: int = 0
 
 
 class Job(BaseModel):

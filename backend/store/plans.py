@@ -128,6 +128,16 @@ class PlanStore:
             found = row and session.get(HistoryRow, (plan.id, row.position + steps))
             return load(plan.source, found.decisions) if found else None
 
+    def labels(self, plan: StoredPlan) -> tuple[str, ...]:
+        """Return the labels of the edits that can be taken back, the last one first."""
+        with self._session() as session:
+            row = session.get(PlanRow, plan.id)
+            here = select(HistoryRow.label).where(
+                HistoryRow.plan_id == plan.id, HistoryRow.position <= (row.position if row else -1)
+            )
+            # The oldest that is kept is the state before the first of them.
+            return tuple(session.scalars(here.order_by(HistoryRow.position.desc())))[:-1]
+
     def move(self, plan: StoredPlan, steps: int, numbers: tuple[float, float, float]) -> StoredPlan:
         """Take a plan to the neighbour in its history.
 

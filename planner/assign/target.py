@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from ..core.layers import Layers
+from ..core.stage import plain
 
 Span = tuple[int, int]
 EVERYWHERE: Span = (0, 1 << 60)
@@ -41,7 +42,8 @@ def named(target: str, name: str) -> str:
 
 def _found(target: str, name: str) -> tuple[int, Span] | None:
     """Return how many tokens of the name there are up to the last that matches, and the iterations."""
-    wanted, tokens = re.split(r"[./]", target), re.split(r"[./]", name)
+    # What a stage has of its own is named like what the model has, unless a target names the stage.
+    wanted, tokens = re.split(r"[./]", target), re.split(r"[./]", name if "@stage" in target else plain(name))
     for start in range(len(tokens) - len(wanted) + 1):
         spans = [_token(w, t) for w, t in zip(wanted, tokens[start:], strict=False)]
         found = [s for s in spans if s is not None]

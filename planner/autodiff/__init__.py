@@ -1,7 +1,8 @@
-"""Stage 4: the backward redistributions, from one rule for all operators."""
+"""Stage 4: the backward redistributions, from one rule for all operators, and what of them is done together."""
 
 from __future__ import annotations
 
+from .buckets import fill_buckets
 from .differentiate import differentiate
 
-__all__ = ["differentiate"]
+__all__ = ["differentiate", "fill_buckets"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..collectives import COLLECTIVES
+from ..collectives import is_local
 from ..core.report import OPTIMIZER, STORAGE, CollectiveRow
 from ..core.units import format_bytes, format_seconds
 from .door import heading
@@ -60,7 +60,7 @@ def _grouped(rows: Iterable[CollectiveRow]) -> list[list[CollectiveRow]]:
     """Put together the parameters of a scope that one kind of collective moves over the same axes."""
     groups: dict[tuple[object, ...], list[CollectiveRow]] = {}
     for position, row in enumerate(rows):
-        alike = (row.scope, row.phase, _what(row), row.kind, row.axes, row.count)
+        alike = (row.scope, row.phase, _what(row), row.kind, row.axes, row.count, row.gradients)
         groups.setdefault(alike if row.parameter else (position,), []).append(row)
     return list(groups.values())
 
@@ -74,15 +74,22 @@ def _scope_title(scope: str) -> str:
 
 def _name(group: Sequence[CollectiveRow]) -> str:
     first, last = group[0], group[-1]
+    if first.gradients:
+        return f"bucket of {len(first.gradients)}: {_ends([_short(name, first.scope) for name in first.gradients])}"
     if first.parameter:
         one, several = _what(first)
         if len(group) == 1:
             return f"{one} {_short(first.value, first.scope)}"
-        ends = f"{_short(first.value, first.scope)} {',' if len(group) == 2 else '…'} {_short(last.value, last.scope)}"
-        return f"{several} {len(group)} parameters: {ends.replace(' ,', ',')}"
+        ends = _ends([_short(row.value, row.scope) for row in (first, *group[2:], last)])
+        return f"{several} {len(group)} parameters: {ends}"
     readers = _readers(first)
     value = _short(first.value, first.scope)
     return f"{value} → {readers}" if first.phase == "forward" else f"gradient of {value} ← {readers}"
+
+
+def _ends(names: Sequence[str]) -> str:
+    """Return the first and the last of several names."""
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}"
 
 
 def _what(row: CollectiveRow) -> tuple[str, str]:
@@ -119,7 +126,7 @@ def _figures(group: Sequence[CollectiveRow]) -> tuple[str, ...]:
     sizes = [row.payload_bytes for row in group]
     least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
     return (
-        f"{kind} (local)" if COLLECTIVES[first.kind].local else kind,
+        f"{kind} (local)" if is_local(first.kind) else kind,
         f"{'·'.join(first.axes)} ({first.group_size})",
         most if least == most else f"{least} … {most}",
         f"{first.count}" if len(group) == 1 else f"{len(group)} × {first.count}",

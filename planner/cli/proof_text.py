@@ -7,6 +7,7 @@ from .door import heading
 from .table import columns
 
 _NAMED = 20
+_HINTS = 5
 
 
 def proof_text(proof: Proof, *, training: bool) -> str:
@@ -28,6 +29,7 @@ def proof_text(proof: Proof, *, training: bool) -> str:
     if rows:
         lines += columns([(compared, "largest error", "on rank", ""), *rows], "<>><")
         lines.append("")
+    lines += [f"look here: {hint}" for hint in dict.fromkeys(row.hint for row in proof.rows if row.hint)][:_HINTS]
     lines += [f"failed: {' '.join(failure.split())}" for failure in proof.failures]
     lines += _collectives(proof)
     lines += [f"not covered: {note}" for note in proof.uncovered] or ["not covered: no collective of the plan"]

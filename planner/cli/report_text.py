@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.report import CollectiveRow, CostItem, Report
+from ..core.stage import plain
 from ..core.units import format_bytes, format_count, format_seconds
 from .collectives_text import collectives_text
 from .door import heading, sentence
@@ -29,6 +30,7 @@ def report_text(asked: Request, report: Report, width: int | None, *, details: b
         folded(header(asked), width),
         folded(_step_time(report), width),
         folded(_memory(report), width),
+        folded(_pipeline(report), width),
         collectives_text(report.collectives, width, each=details),
         folded((sentence(found) for found in report.diagnostics), width),
     ]
@@ -68,7 +70,7 @@ def _step_time(report: Report) -> list[str]:
     for child in report.step_time.children:
         value, note = child.value if child.value > noise else 0.0, ""
         if "communication" in child.name:
-            chosen = [r for r in report.collectives if r.parameter == child.name.endswith("parameters")]
+            chosen = [r for r in report.collectives if _part(r) == child.name]
             note = _kinds(chosen)
             hidden = sum(r.seconds * r.count for r in chosen) - value
             note += f"; {format_seconds(hidden)} hidden" if hidden > noise else ""
@@ -89,10 +91,16 @@ def _throughput(report: Report) -> str:
     return f"{report.tokens_per_second:,.0f} tokens/s"
 
 
-_NAMES = {
-    "communication of activations": "exposed, activations",
-    "exposed communication of parameters": "exposed, parameters",
-}
+_ACTIVATIONS, _PARAMETERS = "communication of activations", "exposed communication of parameters"
+_GRADIENTS = "exposed gradient communication"
+_NAMES = {_ACTIVATIONS: "exposed, activations", _PARAMETERS: "exposed, parameters", _GRADIENTS: "exposed, gradients"}
+
+
+def _part(row: CollectiveRow) -> str:
+    """Return the part of the step time that a collective belongs to."""
+    if row.reduces:
+        return _GRADIENTS
+    return _PARAMETERS if row.parameter else _ACTIVATIONS
 
 
 def _kinds(rows: Iterable[CollectiveRow]) -> str:
@@ -115,6 +123,33 @@ def _memory(report: Report) -> list[str]:
         f"{heading('memory')}  {_decimal(used)} of {_decimal(capacity)} on each device: {fits}",
         *(f"  {line.replace('░', ' ').rstrip()}" for line in columns(rows, "<>><")),
         *([f"  and on the host for each device: {', '.join(host)}"] if host else []),
+    ]
+
+
+def _pipeline(report: Report) -> list[str]:
+    pipeline = report.pipeline
+    if pipeline is None:
+        return []
+    schedule = pipeline.timeline.schedule
+    rows = [("stage", "ranks", "forward", "backward", "states", "keeps", "runs")]
+    for stage in pipeline.stages:
+        times = stage.times
+        runs = [plain(name) for name in stage.items if plain(name) == name]
+        shown = ", ".join(runs[:3]) + (f" … {runs[-1]}" if len(runs) > 3 else "")
+        rows.append((
+            str(stage.index), "+".join(map(str, stage.ranks)), format_seconds(times.forward),
+            format_seconds(times.recompute + times.backward_input + times.backward_weight), _decimal(times.resident),
+            _decimal(times.activation), shown,
+        ))  # fmt: skip
+    shares = ", ".join(f"{share:.1%} {name}" for name, share in pipeline.bubbles)
+    most = max(pipeline.rank_memory)
+    return [
+        f"{heading('pipeline')}  {schedule.name}, {_many(len(pipeline.stages), 'stage')} on "
+        f"{_many(schedule.ranks, 'rank')}, {_many(schedule.microbatches, 'microbatch')}",
+        *(f"  {line}" for line in columns(rows, "><>>>><")),
+        f"  bubble {shares}; no order takes less than {format_seconds(pipeline.bound)}",
+        f"  a rank holds {_decimal(min(pipeline.rank_memory))} to {_decimal(most)}",
+        *([f"  {pipeline.note}"] if pipeline.note else []),
     ]
 
 

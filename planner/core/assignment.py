@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Diagnostic
+from .bucket import Bucket
 from .collective import Redistribution
 from .graph import ModelGraph, Node, Parameter
 from .layers import Layers, list_of, templates
@@ -226,6 +227,8 @@ class Fanout:
     host
         Whether this is a parameter that is stored on the host, and fetched before the deliveries, the first and the
         further ones: then `again` has those without steps too.
+    bucketed
+        Whether some of the backward deliveries are members of a `Bucket`.
     """
 
     value: str
@@ -241,13 +244,14 @@ class Fanout:
     again: tuple[Delivery, ...] = ()
     deferred: bool = False
     host: bool = False
+    bucketed: bool = False
 
     @property
     def apart(self) -> bool:
-        """Whether this is a parameter whose gradient lies elsewhere than the parameter, or is deferred."""
+        """Whether this is a parameter whose gradient is kept beside it: it lies elsewhere, or comes later."""
         if self.kind != "parameter" or self.gradient is None:
             return False
-        return self.deferred or self.host or self.gradient != self.source
+        return self.deferred or self.bucketed or self.host or self.gradient != self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +305,15 @@ class ShardedGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingGraph:
-    """A sharded graph with every backward redistribution and every parameter's update."""
+    """A sharded graph with every backward redistribution and every parameter's update.
+
+    Parameters
+    ----------
+    buckets
+        Backward deliveries of parameters that share collectives, in the order in which backward completes them; a
+        delivery that is in none is done by itself.
+    """
 
     assignment: Assignment
     scopes: tuple[Scope, ...]
+    buckets: tuple[Bucket, ...] = ()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from ..errors import ModelError
 from .layers import Layers, list_of, templates
 from .rule import ShardingRule
+from .stage import plain
 from .symbol import Polynomial
 from .tensor import TensorMeta
 
@@ -255,6 +256,8 @@ class ModelGraph:
         What each input of the root is fed with, in the order of the inputs.
     fixed
         Sentences on what the model fixes of batch and sequence.
+    stages
+        Of a graph that was cut for a pipeline: the names of the root's items that each stage runs, in their order.
     """
 
     name: str
@@ -265,6 +268,7 @@ class ModelGraph:
     longest_seq: int = 0
     feeds: tuple[Feed, ...] = ()
     fixed: tuple[str, ...] = ()
+    stages: tuple[tuple[str, ...], ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -288,7 +292,12 @@ class ModelGraph:
     def parameter_count(self) -> int:
         """Number of numbers in all parameters, every layer counted, a shared parameter once."""
         blocks = [(1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats)]
-        return sum(count * _elements(p) for count, block in blocks for p in block.parameters if p.initial != "given")
+        return sum(
+            count * _elements(p)
+            for count, block in blocks
+            for p in block.parameters
+            if p.initial != "given" and plain(p.name) == p.name
+        )
 
 
 def _elements(parameter: Parameter) -> int:

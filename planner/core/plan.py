@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import PlannerError
+from .gradient_decision import AS_THEY_COME, GradientDecision
 from .layout import Layout
 from .mesh import Axes, DeviceMesh
 
@@ -94,6 +95,36 @@ class ParameterDecision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageDecision:
+    """Run the layers or operators that `target` names on a stage of the pipeline; stages count from 0."""
+
+    target: str
+    stage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineDecision:
+    """How the model is cut into stages, and in what order they run.
+
+    Parameters
+    ----------
+    axis
+        Mesh axis along which the stages lie; no tensor is sharded over it.
+    schedule
+        Key of the table `SCHEDULES`.
+    per_rank
+        Stages that each rank holds; 0 for what the schedule needs.
+    stages
+        What runs where; what is named by none follows what it reads. Without any, the stages are balanced.
+    """
+
+    axis: str
+    schedule: str = "1f1b"
+    per_rank: int = 0
+    stages: tuple[StageDecision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecomputeDecision:
     """Keep of what `target` names only what goes in, and compute it again in backward.
 
@@ -131,6 +162,8 @@ class Decisions:
     global_batch, seq, microbatches
         Samples per optimizer step, tokens per sequence, and microbatches that a step is cut into. A sample is a
         sequence where the model has any; where it has none, `seq` is 0.
+    pipeline
+        None for a model in one piece.
     """
 
     cluster: str
@@ -142,6 +175,8 @@ class Decisions:
     factors: tuple[FactorDecision, ...] = ()
     kept: tuple[KeepDecision, ...] = ()
     parameters: tuple[ParameterDecision, ...] = ()
+    gradients: GradientDecision = AS_THEY_COME
+    pipeline: PipelineDecision | None = None
     recompute: tuple[RecomputeDecision, ...] = ()
 
     @property
@@ -157,6 +192,7 @@ class Decisions:
             *(d.target for d in self.factors),
             *(d.target for d in self.kept),
             *(d.target for d in self.parameters),
+            *(d.target for d in (self.pipeline.stages if self.pipeline else ())),
             *(d.target for d in self.recompute),
         )
 
@@ -167,6 +203,11 @@ class Decisions:
             return tuple(name for axis in old for name in (parts if axis == replaced else (axis,)))
 
         kept = [replace(k, axis=axis) for k in self.kept for axis in axes((k.axis,))]
+        if self.pipeline and self.pipeline.axis == replaced:
+            raise PlannerError(
+                "pipeline.axis-split", f"The stages lie along {replaced}, which can't be split.",
+                "Give each rank more stages instead, or put the model in one piece first.", subject=replaced,
+            )  # fmt: skip
         return replace(
             self,
             mesh=mesh,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import Diagnostic
+from .timeline import StageTimes, Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,9 @@ class CollectiveRow:
     parameter, again
         Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
         forward.
+    gradients
+        Of a bucket: the parameters whose gradients share it; `value` is the first of them, and `count` counts buckets
+        that differ in their layers alone.
     """
 
     scope: str
@@ -99,6 +103,66 @@ class CollectiveRow:
     target: str
     parameter: bool = False
     again: bool = False
+    gradients: tuple[str, ...] = ()
+
+    @property
+    def reduces(self) -> bool:
+        """Whether this is part of reducing the gradients of parameters, and not of moving them or new values later."""
+        later = self.readers in {(OPTIMIZER,), (STORAGE,)}
+        return self.parameter and self.phase != "forward" and not self.again and not later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageReport:
+    """One stage of a pipeline.
+
+    Parameters
+    ----------
+    ranks
+        Coordinates along the pipeline's axis that hold it.
+    items
+        Operators and runs of layers that it runs, in order.
+    times
+        Seconds and bytes of one microbatch.
+    memory
+        Item of the memory report → bytes, with one microbatch under way.
+    flops
+        Forward and backward FLOPs of one microbatch on one device.
+    alone
+        Tree of the time that the stage would take for a step without the others.
+    """
+
+    index: int
+    ranks: tuple[int, ...]
+    items: tuple[str, ...]
+    times: StageTimes
+    memory: tuple[tuple[str, float], ...]
+    flops: float
+    alone: CostItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineReport:
+    """The pipeline of a priced plan.
+
+    Parameters
+    ----------
+    rank_memory
+        Bytes that each rank of the pipeline holds at its peak.
+    bound
+        Seconds that no order of these stages can go below.
+    bubbles
+        Definition → share, as in `schedules.Bubble`.
+    note
+        How good an automatic schedule is; empty for others.
+    """
+
+    timeline: Timeline
+    stages: tuple[StageReport, ...]
+    rank_memory: tuple[float, ...]
+    bound: float
+    bubbles: tuple[tuple[str, float], ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +185,8 @@ class Report:
         Throughput of the whole cluster; a model without sequences has no tokens.
     host
         Bytes in the memory of the machine around a device, for this device; None if nothing lies there.
+    pipeline
+        None for a model in one piece.
     """
 
     step_time: CostItem
@@ -134,3 +200,4 @@ class Report:
     collectives: tuple[CollectiveRow, ...]
     diagnostics: tuple[Diagnostic, ...]
     host: CostItem | None = None
+    pipeline: PipelineReport | None = None

@@ -35,6 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..collectives import COLLECTIVES
+from ..collectives.compressed import Passed
 from ..collectives.definition import even
 from ..collectives.handover import handover_demand
 from ..core.cluster import ClusterSpec, LinkSpec
@@ -84,6 +85,18 @@ def step_seconds(step: Step, dtype_bytes: int, mesh: DeviceMesh, cluster: Cluste
         case _:
             moved = max(received, definition.sent_bytes(step, mesh, dtype_bytes))
             return pairwise_seconds(moved, definition.rounds(step, mesh), group, cluster)
+
+
+def passed_seconds(passed: Passed, axes: Axes, mesh: DeviceMesh, cluster: ClusterSpec) -> float:
+    """Return the seconds of one collective of a bucket of gradients: all its parts are equal."""
+    group = Group.of(mesh, axes, cluster)
+    match passed.kind:
+        case "all_reduce":
+            return all_reduce_seconds(passed.source_bytes, group, cluster)
+        case "all_to_all":
+            return pairwise_seconds(passed.received_bytes, group.size - 1, group, cluster)
+        case _:
+            return gather_seconds(passed.received_bytes, group, cluster)
 
 
 def redistribution_seconds(

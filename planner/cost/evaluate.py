@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from ..core.assignment import TrainingGraph
 from ..core.cluster import ClusterSpec
+from ..core.gradient_decision import AS_THEY_COME, GradientDecision
 from ..core.plan import Decisions, Precision
-from ..core.report import CollectiveRow, Report
+from ..core.report import CollectiveRow, CostItem, Report
 from ..errors import Diagnostic
 from ..hardware import precision as named_precision
+from .buckets import bucket_times
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
 from .host import HOST, Transfer, transfer_seconds, transfers
@@ -31,6 +33,7 @@ from .memory import (
     held,
     memory_bytes,
 )
+from .overlap import hidden_reductions
 from .rows import collective_rows
 from .step_time import StepSeconds, communication_seconds
 from .work import NodeWork, model_flops, node_works
@@ -57,14 +60,26 @@ class Priced:
     rows: tuple[CollectiveRow, ...]
     held: tuple[Held, ...]
     transfers: tuple[Transfer, ...]
+    host: CostItem | None
 
 
-def price(training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec) -> Priced:
+def price(
+    training: TrainingGraph, microbatches: int, precision: Precision, cluster: ClusterSpec,
+    gradients: GradientDecision = AS_THEY_COME,
+) -> Priced:  # fmt: skip
     """Return the numbers of a step: seconds and bytes by item."""
     device = cluster.device
     works = node_works(training, precision)
-    rows = collective_rows(training, microbatches, precision, cluster)
+    rows = collective_rows(training, microbatches, precision, cluster, gradients.compression)
     forward, backward, again = total_seconds(works, precision, device)
+    fetches = communication_seconds(rows, "backward", parameter=True)
+    left = max(0.0, (backward + again) * microbatches - fetches)
+    buckets = bucket_times(training, precision, cluster, gradients.compression) if gradients.overlap else ()
+    hidden, hidden_deferred = hidden_reductions(buckets, left, microbatches)
+    reductions = {
+        phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
+        for phase in ("backward", "update")
+    }
     things = held(training, works, precision, device)
     moved = transfers(training, microbatches, precision, device.host)
     seconds = StepSeconds(
@@ -77,11 +92,18 @@ def price(training: TrainingGraph, microbatches: int, precision: Precision, clus
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
-        parameters_backward=communication_seconds(rows, "backward", parameter=True),
+        parameters_backward=fetches,
+        gradients=reductions["backward"],
+        hidden_gradients=hidden,
+        deferred=reductions["update"],
+        hidden_deferred=hidden_deferred,
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
-    return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things, transfers=moved)
+    return Priced(
+        seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things, transfers=moved,
+        host=host_tree(training, precision),
+    )  # fmt: skip
 
 
 def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> Report:
@@ -104,7 +126,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
     precision = named_precision(decisions.precision)
     microbatches = decisions.microbatches
     device = cluster.device
-    priced = price(training, microbatches, precision, cluster)
+    priced = price(training, microbatches, precision, cluster, decisions.gradients)
     tree = step_time_tree(
         priced.seconds, priced.works, priced.rows, microbatches, precision, device, transfers=priced.transfers
     )
@@ -120,8 +142,8 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         samples_per_second=decisions.global_batch / tree.value,
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
-        host=host_tree(training, precision),
-        diagnostics=(*training.assignment.diagnostics, *_findings(priced, cluster)),
+        host=priced.host,
+        diagnostics=(*training.assignment.diagnostics, *over_capacity(priced.memory, cluster)),
     )
 
 
@@ -135,15 +157,22 @@ def _optimizer_elements(training: TrainingGraph) -> int:
     )
 
 
-def _findings(priced: Priced, cluster: ClusterSpec) -> Iterator[Diagnostic]:
-    total, capacity = sum(priced.memory.values()), cluster.device.memory_bytes
+def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str = "") -> Iterator[Diagnostic]:
+    """Yield a warning if a device needs more memory than it has.
+
+    Parameters
+    ----------
+    where
+        Which device it is, if that is not any.
+    """
+    total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: priced.memory.get(item, 0.0))
+        most = max(_REMEDIES, key=lambda item: memory.get(item, 0.0))
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",
             subject=most,
-            message=f"The fullest device needs {total / 1e9:.1f} GB of its {capacity / 1e9:.1f} GB; "
-            f"the most is {most} with {priced.memory[most] / 1e9:.1f} GB.",
+            message=f"The fullest device{where and f', {where},'} needs {total / 1e9:.1f} GB of its "
+            f"{capacity / 1e9:.1f} GB; the most is {most} with {memory[most] / 1e9:.1f} GB.",
             hint=_REMEDIES[most],
         )

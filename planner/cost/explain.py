@@ -44,6 +44,7 @@ def step_time_tree(
         *((again,) if again.value else ()),
         _communication("communication of activations", rows, parameter=False),
         _exposed(parts, rows),
+        *_reductions(parts, rows),
         *((host_seconds_tree(parts, transfers),) if transfers else ()),
         CostItem(
             name="optimizer",
@@ -56,7 +57,7 @@ def step_time_tree(
     return _total(
         "step time",
         "s",
-        "compute + exposed communication + optimizer; parameters are moved behind the computation of the same phase"
+        "compute + exposed communication + optimizer; parameters are fetched behind the computation of the same phase"
         + (", as those from the host are" if transfers else ""),
         children,
     )
@@ -99,10 +100,10 @@ def _kernel(work: NodeWork, kernel: KernelTime, microbatches: int, device: Devic
     )
 
 
-def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool) -> CostItem:
-    chosen = [row for row in rows if row.parameter == parameter]
+def _communication(name: str, rows: Iterable[CollectiveRow], *, parameter: bool, reduces: bool = False) -> CostItem:
+    chosen = [row for row in rows if row.parameter == parameter and row.reduces == reduces]
     phases = []
-    for phase in PHASES:
+    for phase in PHASES[int(reduces) :]:
         inside = _by_scope((row.scope, _row(row)) for row in chosen if row.phase == phase)
         if phase != "update" or inside:
             phases.append(_total(phase, "s", "sum over the collectives", inside))
@@ -132,6 +133,23 @@ def _exposed(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> CostItem:
     return _total(
         "exposed communication of parameters", "s", "what does not hide behind computation", (communication, *hidden)
     )
+
+
+def _reductions(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> tuple[CostItem, ...]:
+    """Return the item of the reductions of gradients; none where there are none."""
+    if not any(row.reduces for row in rows):
+        return ()
+    communication = _communication("communication", rows, parameter=True, reduces=True)
+    hidden = CostItem(
+        name="hidden, backward", value=-(parts.hidden_gradients + parts.hidden_deferred) or 0.0, unit="s",
+        formula="−what a bucket does while backward makes the next ones ready; 0 without overlap",
+    )  # fmt: skip
+    return (
+        _total(
+            "exposed gradient communication", "s", "what does not hide behind the rest of backward",
+            (communication, hidden),
+        ),
+    )  # fmt: skip
 
 
 def _by_scope(items: Iterable[tuple[str, CostItem]]) -> tuple[CostItem, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.assignment import TrainingGraph
 from ..core.plan import Precision
@@ -21,6 +21,18 @@ def host_tree(training: TrainingGraph, precision: Precision) -> CostItem | None:
     kinds: dict[str, list[CostItem]] = {}
     for item, leaf in _lying(training, precision):
         kinds.setdefault(item, []).append(leaf)
+    return _tree(kinds)
+
+
+def host_together(trees: Iterable[CostItem | None]) -> CostItem | None:
+    """Return the tree of what several stages of a pipeline keep in the host's memory for one device."""
+    kinds: dict[str, list[CostItem]] = {}
+    for item in (item for tree in trees if tree is not None for item in tree.children):
+        kinds.setdefault(item.name, []).extend(item.children)
+    return _tree(kinds)
+
+
+def _tree(kinds: Mapping[str, Sequence[CostItem]]) -> CostItem | None:
     children = tuple(
         CostItem(name=item, value=sum(leaf.value for leaf in leaves), unit="B", formula="sum", children=tuple(leaves))
         for item, leaves in kinds.items()

@@ -1,24 +1,23 @@
 r"""The time of an optimizer step from its parts.
 
 ```text
-estimate = C_f + C_b + R + A + max(0, P_f − C_f) + max(0, P_b − C_b − R) + U + optimizer
-lower    = max(C_f + C_b + R, A + P_f + P_b + U) + optimizer    everything hidden that could be
-upper    = C_f + C_b + R + A + P_f + P_b + U + optimizer        nothing hidden
+estimate = C_f + C_b + R + A + max(0, P_f − C_f) + max(0, P_b − C_b − R) + (G − hidden) + U + optimizer
+lower    = max(C_f + C_b + R, A + P_f + P_b + G + U) + optimizer    everything hidden that could be
+upper    = C_f + C_b + R + A + P_f + P_b + G + U + optimizer        nothing hidden
 ```
 
-C is computation, R what of it is done again in backward, A the collectives of activations, P those of parameters,
-forward and backward, U those of the update, for which all gradients must be there and the next step waits. The next
-operator waits for A, so A is exposed. P does not depend on the activations: weights can be fetched ahead and gradients
-reduced behind the computation of the same phase (Li et al. 2020, PyTorch Distributed; Zhao et al. 2023, PyTorch FSDP),
-so only what is longer than that computation is exposed. That a fetch can't hide before the first layer, and that
-overlapping slows computation, is not in the estimate.
+C is computation, R what of it is done again in backward, A the collectives of activations, P those that fetch
+parameters, forward and backward, G those that reduce gradients, after each microbatch or deferred, U those of the
+update, for which all gradients must be there and the next step waits. The next operator waits for A, so A is exposed. P
+does not depend on the activations: weights can be fetched ahead, behind the computation of the same phase (Zhao et al.
+2023, PyTorch FSDP), so only what is longer than that computation is exposed. G hides behind what the fetches leave of
+backward where the plan overlaps it (`overlap`), and else not at all: backward waits for it. That a fetch can't hide
+before the first layer, and that overlapping slows computation, is not in the estimate. The interval is what overlap can
+change, not the error of the device's numbers.
 
 Where the host has a part: H_f and H_b are the copies of parameters from there, V the update there. They add
-max(0, H_f − C_f) + max(0, H_b − C_b − R) + V to the estimate, H_f + H_b + V to the upper end, and to the lower end
-V and H_f + H_b among the maximum. They use another link than collectives.
-
-The interval is what overlap can change, not the error of the
-device's numbers.
+max(0, H_f − C_f) + max(0, H_b − C_b − R) + V to the estimate, H_f + H_b + V to the upper end, and to the lower end V,
+and H_f + H_b among the maximum. They use another link than collectives.
 """
 
 from __future__ import annotations
@@ -39,8 +38,10 @@ class StepSeconds:
         Computation; the last is forward again, during backward.
     host_forward, host_backward, host_update
         Copies of parameters from the host, over a link of their own; copies and work of the update there.
-    activations_forward, activations_backward, parameters_forward, parameters_backward, update
-        Communication.
+    activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, deferred, update
+        Communication; reductions of gradients are those after every microbatch, and those that are deferred.
+    hidden_gradients, hidden_deferred
+        What of the reductions of gradients hides behind backward computation.
     """
 
     forward: float
@@ -52,6 +53,10 @@ class StepSeconds:
     update: float
     optimizer: float
     recompute: float = 0.0
+    gradients: float = 0.0
+    hidden_gradients: float = 0.0
+    deferred: float = 0.0
+    hidden_deferred: float = 0.0
     host_forward: float = 0.0
     host_backward: float = 0.0
     host_update: float = 0.0
@@ -65,7 +70,8 @@ class StepSeconds:
     def communication(self) -> float:
         """Seconds of all collectives, hidden or not."""
         activations = self.activations_forward + self.activations_backward
-        return activations + self.parameters_forward + self.parameters_backward + self.update
+        parameters = self.parameters_forward + self.parameters_backward
+        return activations + parameters + self.gradients + self.deferred + self.update
 
     @property
     def hidden_forward(self) -> float:
@@ -80,7 +86,8 @@ class StepSeconds:
     @property
     def exposed(self) -> float:
         """Seconds of communication that nothing hides."""
-        return self.communication - self.hidden_forward - self.hidden_backward
+        hidden = self.hidden_forward + self.hidden_backward + self.hidden_gradients + self.hidden_deferred
+        return self.communication - hidden
 
     @property
     def hidden_host_forward(self) -> float:
@@ -111,5 +118,6 @@ class StepSeconds:
 
 
 def communication_seconds(rows: Iterable[CollectiveRow], phase: str, *, parameter: bool) -> float:
-    """Return the seconds of the collectives of one phase, of parameters or of activations."""
-    return sum(row.seconds * row.count for row in rows if row.phase == phase and row.parameter == parameter)
+    """Return the seconds of one phase of activations, or of parameters without the reductions of gradients."""
+    chosen = (row for row in rows if row.phase == phase and row.parameter == parameter and not row.reduces)
+    return sum(row.seconds * row.count for row in chosen)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from ..core.gradient_decision import GradientDecision
 from ..core.graph import ModelSource
 from ..core.json_text import JsonBounds, canonical, digest, parse
 from ..core.layout import Layout
@@ -19,12 +20,14 @@ from ..core.plan import (
     FactorDecision,
     KeepDecision,
     ParameterDecision,
+    PipelineDecision,
     RecomputeDecision,
+    StageDecision,
 )
 from ..errors import DocumentError, LayoutError, PlannerError
 from .migrate import MIGRATIONS, migrate
 from .pretty import pretty
-from .schema import FORMAT, VERSION, Model, Parameter, PlanFile
+from .schema import FORMAT, VERSION, Gradients, Model, Parameter, Pipeline, PlanFile
 
 BOUNDS = JsonBounds(error=DocumentError, prefix="document", max_bytes=4 << 20, max_depth=32)
 _FILE = "The plan file"
@@ -104,6 +107,15 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             }
             for d in decisions.parameters
         ],
+        "gradients": {
+            "fusion": decisions.gradients.fusion,
+            "bucket_bytes": decisions.gradients.bucket_bytes,
+            "indices": list(decisions.gradients.indices),
+            "reduction": decisions.gradients.reduction,
+            "overlap": decisions.gradients.overlap,
+            "compression": decisions.gradients.compression,
+        },
+        "pipeline": _plain_pipeline(decisions.pipeline),
         "recompute": [{"target": d.target, "again": d.again} for d in decisions.recompute],
         "model": {
             "name": source.name,
@@ -111,6 +123,17 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
             "digest": source.digest,
             "content": content,
         },
+    }
+
+
+def _plain_pipeline(pipeline: PipelineDecision | None) -> dict[str, object] | None:
+    if pipeline is None:
+        return None
+    return {
+        "axis": pipeline.axis,
+        "schedule": pipeline.schedule,
+        "per_rank": pipeline.per_rank,
+        "stages": [{"target": d.target, "stage": d.stage} for d in pipeline.stages],
     }
 
 
@@ -191,8 +214,27 @@ def _decisions(file: PlanFile) -> Decisions:
         factors=tuple(FactorDecision(target=d.target, factor=d.factor, axes=tuple(d.axes)) for d in file.factors),
         kept=tuple(KeepDecision(target=d.target, axis=d.axis, carriers=tuple(d.carriers)) for d in file.kept),
         parameters=tuple(_parameter(index, d) for index, d in enumerate(file.parameters)),
+        gradients=_gradients(file.gradients),
+        pipeline=_pipeline(file.pipeline),
         recompute=tuple(RecomputeDecision(target=d.target, again=d.again) for d in file.recompute),
     )
+
+
+def _gradients(entry: Gradients) -> GradientDecision:
+    try:
+        return GradientDecision(
+            fusion=entry.fusion, bucket_bytes=entry.bucket_bytes, indices=tuple(entry.indices),
+            reduction=entry.reduction, overlap=entry.overlap, compression=entry.compression,
+        )  # fmt: skip
+    except PlannerError as problem:
+        raise _value_error("gradients", problem) from None
+
+
+def _pipeline(entry: Pipeline | None) -> PipelineDecision | None:
+    if entry is None:
+        return None
+    stages = tuple(StageDecision(target=d.target, stage=d.stage) for d in entry.stages)
+    return PipelineDecision(axis=entry.axis, schedule=entry.schedule, per_rank=entry.per_rank, stages=stages)
 
 
 def _parameter(index: int, entry: Parameter) -> ParameterDecision:

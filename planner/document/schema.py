@@ -17,7 +17,7 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 Target = Annotated[str, Field(min_length=1, max_length=2000)]
 Count = Annotated[int, Field(ge=1, le=1 << 48)]
 Length = Annotated[int, Field(ge=0, le=1 << 48)]
-"""Tokens of a sequence; 0 where there are no sequences."""
+"""Tokens of a sequence, bytes of a bucket; 0 where there are none."""
 
 
 class Entry(BaseModel):
@@ -70,6 +70,33 @@ class Parameter(Entry):
     place: Literal["device", "host"] | None
 
 
+class Gradients(Entry):
+    """How the gradients of parameters are reduced over the ranks."""
+
+    fusion: Word
+    bucket_bytes: Length
+    indices: list[Count]
+    reduction: Word
+    overlap: bool
+    compression: Word
+
+
+class Stage(Entry):
+    """What a stage of the pipeline runs."""
+
+    target: Target
+    stage: Annotated[int, Field(ge=0, le=1 << 20)]
+
+
+class Pipeline(Entry):
+    """The axis of the stages, their order, and what runs where."""
+
+    axis: Word
+    schedule: Word
+    per_rank: Annotated[int, Field(ge=0, le=1 << 20)]
+    stages: list[Stage]
+
+
 class Recompute(Entry):
     """Compute what `target` names again in backward, or not."""
 
@@ -92,4 +119,6 @@ class PlanFile(Entry):
     factors: list[Factor]
     kept: list[Kept]
     parameters: list[Parameter]
+    gradients: Gradients
+    pipeline: Pipeline | None
     recompute: list[Recompute]

@@ -7,22 +7,39 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..core.assignment import TrainingGraph
-from ..core.cluster import ClusterSpec
-from ..core.plan import Decisions, Precision
-from .explicit import export_bundle
+from ..core.code import CodeMark
+from ..core.evaluated import EvaluatedPlan
+from ..core.plan import Precision
+from .explicit import export_bundle, mark_bundle
+from .native import export_native
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
-Export = Callable[[TrainingGraph, Decisions, Precision, ClusterSpec, str], dict[str, str]]
+Export = Callable[[EvaluatedPlan], dict[str, str]]
+Marks = Callable[[TrainingGraph, Precision], tuple[CodeMark, ...]]
+
+
+def unmarked(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
+    """Return no marks: a form that leaves the collectives to torch has no line of its own for each."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExporterDef:
-    """A form of exported code; `export` gives path → text."""
+    """A form of exported code.
+
+    Parameters
+    ----------
+    export
+        Gives path → text.
+    marks
+        Gives what lines of these files stand for.
+    """
 
     name: str
     summary: str
     export: Export
+    marks: Marks = unmarked
 
 
 EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
@@ -32,6 +49,12 @@ EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
             name="explicit",
             summary="any plan, as modules on local shards with every resharding an explicit call",
             export=export_bundle,
+            marks=mark_bundle,
+        ),
+        ExporterDef(
+            name="native",
+            summary="parallelize_module and fully_shard on the plain model, for plans that these express",
+            export=export_native,
         ),
     )
 })  # fmt: skip

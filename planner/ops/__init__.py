@@ -32,6 +32,7 @@ from .mean_loss import MEAN_LOSSES
 from .moments import MOMENTS, NORMALIZE, NORMS
 from .norm import L2_NORM, L2_SCALE, RMS_NORM, RMS_SCALE
 from .pooling import POOLS
+from .receive import RECEIVED
 from .recurrent import RECURRENT
 from .reduce import REDUCTIONS
 from .regroup import RESHAPE
@@ -53,7 +54,7 @@ OPS: Mapping[str, OpDef] = MappingProxyType({
         (
             *ELEMENTWISE,
             LINEAR, MATMUL, EXPERT_LINEAR, *EXPERTS, *RECURRENT, UNKNOWN, CONVOLUTION, CONV_TRANSPOSE, BORDERS, EXTEND,
-            *POOLS.values(),
+            *POOLS.values(), RECEIVED,
             EMBEDDING, EMBEDDING_BAG, DROPOUT,
             *ATTENTIONS.values(), *ATTENTION_PARTS, ROTARY, ROTARY_TABLE, MERGE_HEADS, SPLIT_HEADS,
             RESHAPE,

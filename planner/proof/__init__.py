@@ -8,31 +8,30 @@ without sharding and run in one process (`reference`). The collectives that ran 
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from math import prod
 from pathlib import Path
 
-from ..collectives import COLLECTIVES
 from ..compose import bundle, train
 from ..core.assignment import TrainingGraph
-from ..core.collective import Redistribution
 from ..core.mesh import DeviceMesh
+from ..core.tensor import DTYPE_BYTES
 from ..errors import ProofError
 from ..plan import Plan
+from .collectives import Difference, differences_of
+from .fault import likely, suspects
+from .grouped import grouped_differences
 from .job import Job, RankResult
 from .ranks import Ranks
-from .reference import unsharded
+from .reference import summed_as, unsharded
 from .shrink import LARGEST_WORLD, shrink, uncovered
 
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
-
-Counts = Counter[tuple[str, tuple[str, ...], int, int]]
-"""How often each collective ran: kind, axes, elements in, elements out."""
+NATIVE = "parallelize.py"
+"""File that a bundle in the native form has."""
 
 Progress = Callable[[float, str], None]
 """Told how far a proof is, from 0 to 1, and what it does now."""
@@ -40,12 +39,25 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofRow:
-    """The largest error of the loss or of one parameter over all ranks."""
+    """The largest error of the loss or of one parameter over all ranks, and of a wrong one where to look.
+
+    Parameters
+    ----------
+    node
+        Name of the operator that is most likely at fault, as in `NodeView.name`; empty for a row that is right.
+    edge
+        Name of the value whose redistribution is most likely at fault, as in `EdgeView.value`; empty if none is.
+    hint
+        The edge with its readers, direction and collectives, in a sentence.
+    """
 
     name: str
     error: float
     rank: int
     ok: bool
+    node: str = ""
+    edge: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,8 @@ class Proof:
         Sentences on collectives that ran but were not planned or the other way round; empty if they are the same.
     uncovered
         What running at reduced sizes leaves open.
+    compared
+        How many collectives ran, over all ranks.
     """
 
     ok: bool
@@ -70,6 +84,7 @@ class Proof:
     failures: tuple[str, ...]
     collectives: tuple[str, ...]
     uncovered: tuple[str, ...]
+    compared: int = 0
 
 
 def _silent(done: float, message: str) -> None:
@@ -113,25 +128,30 @@ def prove_bundle(
     steps: int = 1, progress: Progress = _silent,
 ) -> Proof:  # fmt: skip
     """Run a bundle of `plan`, at the plan's own sizes, on running ranks and compare it with the unsharded model."""
+    training = train(plan)
     with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
         root = Path(folder)
         _write(root / "sharded", files)
         _write(root / "whole", bundle(unsharded(plan)))
         job = Job(
             kind=kind, bundle=root / "whole", reference=root / "reference.pt", write_reference=True, steps=steps,
-            seed=seed,
+            seed=seed, summed=summed_as(plan, training),
         )  # fmt: skip
         progress(0.3, "unsharded run")
         (answer,) = single.run(job)
         if isinstance(answer, str):
             raise ProofError("proof.reference", f"The unsharded model does not run: {answer}")
         progress(0.6, "sharded run")
-        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False))
+        answers = group.run(replace(job, bundle=root / "sharded", write_reference=False, summed=0))
     progress(0.9, "comparing")
-    return judge(plan, answers, train(plan), updates=steps if kind == "training" else 0)
+    grouped = NATIVE in files
+    return judge(plan, answers, training, updates=steps if kind == "training" else 0, grouped=grouped)
 
 
-def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0) -> Proof:
+def judge(
+    plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0,
+    grouped: bool = False,
+) -> Proof:  # fmt: skip
     """Return the proof that the ranks' answers make.
 
     Parameters
@@ -140,59 +160,45 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
         What `train` gives for the plan, to compare the collectives with.
     updates
         Number of optimizer steps that were run.
+    grouped
+        Whether torch put collectives of parameters together, as in the native form.
     """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures else _differences(training, plan, results, updates)
+    compare = grouped_differences if grouped else differences_of
+    differences = () if failures else compare(training, plan, results, updates)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
-    return Proof(ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=differences, uncovered=())
+    told = tuple(map(str, differences))
+    rows = _explained(rows, training, differences)
+    return Proof(
+        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=told, uncovered=(),
+        compared=0 if failures else sum(len(result.collectives) for result in results.values()),
+    )  # fmt: skip
 
 
-def planned(training: TrainingGraph, plan: Plan, rank: int, *, updates: int = 0) -> Counts:
-    """Return the collectives that a rank is to execute, with what it passes in and gets out.
-
-    Parameters
-    ----------
-    updates
-        Number of optimizer steps; 0 for the gradients of one step without an update.
-    """
-    mesh = plan.decisions.mesh
-    counts: Counts = Counter()
-
-    def add(moved: Redistribution, times: int) -> None:
-        for step in moved.steps:
-            if not COLLECTIVES[step.kind].local:
-                before, after = (prod(x.shape_of(step.shape, mesh, rank)) for x in (step.source, step.target))
-                counts[step.kind, step.axes, before, after] += times
-
-    for scope in training.scopes:
-        once = scope.assembly.count * (updates or 1)
-        for fanout in scope.fanouts:
-            for delivery in (*fanout.forward, *fanout.again):
-                add(delivery.redistribution, once * plan.decisions.microbatches)
-            for delivery in fanout.backward:
-                add(delivery.redistribution, once * (1 if fanout.deferred else plan.decisions.microbatches))
-        for update in scope.updates if updates else ():
-            add(update.gradient, once)
-            add(update.values, once)
-            add(update.master, scope.assembly.count)
-    return counts
-
-
-def _differences(
-    training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int
-) -> tuple[str, ...]:
-    found = []
-    for rank, result in results.items():
-        expected, ran = planned(training, plan, rank, updates=updates), Counter(result.collectives)
-        for key in sorted((expected - ran) + (ran - expected)):
-            kind, axes, size, out = key
-            found.append(
-                f"rank {rank}: {kind} over {'·'.join(axes)} of {size} → {out} elements ran {ran[key]} times, "
-                f"planned {expected[key]}"
-            )
-    return tuple(found)
+def _explained(
+    rows: tuple[ProofRow, ...], training: TrainingGraph, differences: tuple[Difference, ...]
+) -> tuple[ProofRow, ...]:
+    """Return the rows, the wrong ones with where to look."""
+    wrong = [row.name for row in rows if not row.ok]
+    if not wrong:
+        return rows
+    rank = differences[0].rank if differences else 0
+    here = [d for d in differences if d.rank == rank]
+    # What was left out tells more than what ran in its place.
+    telling = [d for d in here if d.ran < d.planned] or here
+    unlike = {
+        (kind, axes, before // size, after // size)
+        for kind, axes, before, after in (d.key for d in telling)
+        for size in (DTYPE_BYTES["float64"], DTYPE_BYTES["float32"])
+    }
+    found = suspects(training, rank)
+    places = {name: likely(name, found, wrong, unlike) for name in wrong}
+    return tuple(
+        replace(row, node=place.node, edge=place.edge, hint=place.hint) if (place := places.get(row.name)) else row
+        for row in rows
+    )
 
 
 def _rows(results: Mapping[int, RankResult]) -> tuple[ProofRow, ...]:

@@ -21,6 +21,8 @@ class Job:
         File that the unsharded run writes and the ranks read.
     write_reference
         True for the unsharded run.
+    summed
+        Of the unsharded run: what its setting `summed` is replaced by; 0 leaves it.
     """
 
     kind: str
@@ -29,11 +31,15 @@ class Job:
     write_reference: bool
     steps: int = 1
     seed: int = 0
+    summed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankResult:
-    """One rank's answer: relative errors by name (the loss as `loss`), and the collectives that it executed."""
+    """One rank's answer: relative errors by name (the loss as `loss`), and the collectives that it executed.
+
+    A collective is its kind, its axes, and the bytes that the rank passed in and got out.
+    """
 
     errors: tuple[tuple[str, float], ...]
     collectives: tuple[tuple[str, tuple[str, ...], int, int], ...]

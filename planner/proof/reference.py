@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..core.assignment import TrainingGraph
+from ..core.gradient_decision import AS_THEY_COME
 from ..core.graph import ModelGraph, Node
 from ..core.mesh import DeviceMesh
+from ..core.summed import gradient_factor
 from ..core.symbol import Polynomial
 from ..plan import Plan
 
@@ -23,9 +26,18 @@ def unsharded(plan: Plan) -> Plan:
     decisions = replace(
         plan.decisions, mesh=DeviceMesh.of({"whole": 1}), cluster=f"1x1-{plan.cluster.device.name}",
         microbatches=1 if adds_up(plan.graph) else plan.decisions.microbatches, factors=(), kept=(), parameters=(),
-        recompute=(),
+        pipeline=None, recompute=(), gradients=AS_THEY_COME,
     )  # fmt: skip
     return Plan(graph=plan.graph, decisions=decisions)
+
+
+def summed_as(plan: Plan, training: TrainingGraph) -> int:
+    """Return the setting `summed` with which the unsharded model has the plan's gradients; 0 for those of the mean.
+
+    The unsharded run has one data rank, and other microbatches.
+    """
+    factor = gradient_factor(training.assignment, plan.decisions)
+    return 0 if factor == 1 else factor // unsharded(plan).decisions.microbatches
 
 
 def adds_up(graph: ModelGraph) -> bool:

@@ -13,10 +13,13 @@ from ..compose import shrink_way, shrunk_graph, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
 from ..core.symbol import evaluate
+from ..core.tensor import DTYPE_BYTES
 from ..core.units import format_bytes
 from ..errors import PlannerError, ProofError
 from ..hardware import cluster_name
+from ..hardware import precision as precision_named
 from ..plan import Plan
+from .gradients import shrunk_gradients
 from .reference import unsharded
 
 _INDEX = re.compile(r"(?<=[./])(?:\d+(?:-\d+(?:\+\d+)?)?|\*)(?=[./:~]|$)")
@@ -96,6 +99,7 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
     """
     ranks, microbatches = mesh.device_count, plan_microbatches(plan)
     symbols = plan.graph.symbols
+    element = DTYPE_BYTES[precision_named(plan.decisions.precision).gradient]
     way = shrink_way(plan.graph.source)
     for more in _remainders(plan, large, ranks):
         decisions = replace(
@@ -115,7 +119,8 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
                     vocab=8 * ranks + more.get("vocab", 0),
                 )  # fmt: skip
                 seq = min(decisions.seq, graph.longest_seq or decisions.seq)
-                yield Plan(graph=graph, decisions=replace(decisions, seq=seq))
+                gradients = shrunk_gradients(decisions.gradients, plan.graph, graph, element)
+                yield Plan(graph=graph, decisions=replace(decisions, seq=seq, gradients=gradients))
             except PlannerError as refused:
                 # The heads of some families make up the whole width.
                 yield refused
@@ -145,6 +150,8 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
                if before.size(name) != after.size(name)]  # fmt: skip
     if changed:
         notes.append(f"Mesh axes were made smaller: {', '.join(changed)}.")
+    if (compression := plan.decisions.gradients.compression) != "none":
+        notes.append(f"Gradients were passed as they are, and not as {compression}, whose rounding is no error.")
     large, shrunk = train(plan), train(small)
     if missing := _missing(large, shrunk):
         listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")

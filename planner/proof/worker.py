@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from .job import Job, RankResult
+from .native import execute_native
 
 TINY_SHARE = 1e-6
 """A gradient far smaller than all gradients together is compared on their scale times this."""
@@ -37,7 +42,13 @@ def serve(rank: int, world: int, store: str, timeout: float, pipe: Connection) -
         try:
             pipe.send(run(job))
         except Exception as problem:
-            pipe.send(f"{type(problem).__name__}: {problem}")
+            pipe.send(f"{type(problem).__name__}: {problem}{_place(problem)}")
+
+
+def _place(problem: Exception) -> str:
+    """Return the line of the model that an error came up in, in brackets; empty if it was in none."""
+    lines = [frame for frame in traceback.extract_tb(problem.__traceback__) if Path(frame.filename).name == "model.py"]
+    return f" (model.py, line {lines[-1].lineno}: {lines[-1].line})" if lines else ""
 
 
 def run(job: Job) -> RankResult:
@@ -47,8 +58,11 @@ def run(job: Job) -> RankResult:
 
 def execute(train: ModuleType, job: Job) -> RankResult:
     """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
+    if "parallel.native" in sys.modules:
+        return execute_native(train, job, partial(compared, _reference(job)))
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
-    mesh = sys.modules["parallel.mesh"].Mesh(train.SETTINGS.mesh)
+    settings = replace(train.SETTINGS, summed=job.summed) if job.summed else train.SETTINGS
+    mesh = sys.modules["parallel.mesh"].Mesh(settings.mesh)
     try:
         mesh.compute = torch.float64
         model = train.MODEL(mesh).double()
@@ -56,8 +70,8 @@ def execute(train: ModuleType, job: Job) -> RankResult:
         _vary(model, mesh, job.seed)
         mesh.log = []
         if job.kind == "gradients":
-            batch = sys.modules["parallel.data"].synthetic_batch(0, train.SETTINGS.inputs, seed=job.seed)
-            losses = [trainer.loss_of_step(model, batch, train.SETTINGS, mesh)]
+            batch = sys.modules["parallel.data"].synthetic_batch(0, settings.inputs, seed=job.seed)
+            losses = [trainer.loss_of_step(model, batch, settings, mesh)]
             own = sys.modules["parallel.gradients"].own_gradients(model)
             trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
             held = {name: own[name].total if name in own else p.grad for name, p in trained}
@@ -65,7 +79,7 @@ def execute(train: ModuleType, job: Job) -> RankResult:
             tensors = {name: torch.zeros_like(p) if held[name] is None else held[name] for name, p in trained}
             layouts = {name: gradient.layout for name, gradient in own.items()}
         else:
-            losses = list(trainer.training(model, train.SETTINGS, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
+            losses = list(trainer.training(model, settings, mesh, steps=job.steps, rate=1e-3, seed=job.seed))
             tensors, layouts = {name: p.detach() for name, p in model.named_parameters()}, {}
         stored = {name: spec[1] for name, spec in parameters.specs_of(model).items()}
         found = {"loss": torch.stack([loss.double() for loss in losses]), **tensors}
@@ -94,22 +108,37 @@ def _errors(
     found: dict[str, torch.Tensor | None], job: Job, layouts: dict[str, str], mesh: Any
 ) -> tuple[tuple[str, float], ...]:
     """Return ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shards."""
-    reference: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
+    reference = _reference(job)
     shard = sys.modules["parallel.layout"].shard
-    whole = torch.stack([g.norm() for name, g in reference.items() if name != "loss"]).norm()
-    errors = []
-    for name, tensor in found.items():
-        expected = reference[name]
-        scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
-        mine = expected if name == "loss" else shard(expected, layouts[name], mesh)
-        missing = float("inf") if expected.any() else 0.0
-        errors.append((name, missing if tensor is None else (tensor - mine).norm().item() / scale))
-    return tuple(errors)
+
+    def cut(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda whole: whole if name == "loss" else shard(whole, layouts[name], mesh)
+
+    return tuple(compared(reference, name, tensor, cut(name)) for name, tensor in found.items())
+
+
+def _reference(job: Job) -> dict[str, torch.Tensor]:
+    """Return what the unsharded run wrote."""
+    found: dict[str, torch.Tensor] = torch.load(job.reference, weights_only=True, mmap=True)
+    return found
+
+
+def compared(
+    reference: dict[str, torch.Tensor], name: str, tensor: torch.Tensor | None,
+    cut: Callable[[torch.Tensor], torch.Tensor],
+) -> tuple[str, float]:  # fmt: skip
+    """Return the name with ‖g − g₀‖ / max(‖g₀‖, 1e-6·‖all g₀‖) of this rank's shard, which `cut` cuts out of g₀."""
+    expected = reference[name]
+    whole = torch.stack([g.norm() for other, g in reference.items() if other != "loss"]).norm()
+    scale = max(expected.norm().item(), TINY_SHARE * whole.item() if name != "loss" else 0.0)
+    missing = float("inf") if expected.any() else 0.0
+    return name, missing if tensor is None else (tensor - cut(expected)).norm().item() / scale
 
 
 def _import_bundle(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
-    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+    own = {"model", "train", "parallel", "parallelize", "stages"}
+    for name in [n for n in sys.modules if n in own or n.startswith("parallel.")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:

@@ -3,8 +3,9 @@
 from .automatic import OBJECTIVES, Best, automatic
 from .bound import lower_bound
 from .definition import ScheduleDef
-from .equal import AUTOMATIC, EqualParts, Simulated, equal_parts
+from .equal import EqualParts, equal_parts
 from .measures import Bubble, Causes, bubble, causes, critical_path
+from .named import AUTOMATIC, Simulated, definition_of, part_count, pipeline_of, schedule_named, schedule_parts
 from .partition import Partition, cut, partition
 from .simulate import simulate
 from .table import SCHEDULES
@@ -27,10 +28,15 @@ __all__ = [
     "causes",
     "critical_path",
     "cut",
+    "definition_of",
     "equal_parts",
     "lower_bound",
+    "part_count",
     "partition",
+    "pipeline_of",
     "read_csv",
+    "schedule_named",
+    "schedule_parts",
     "simulate",
     "trace_events",
     "write_csv",

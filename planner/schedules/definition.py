@@ -79,8 +79,7 @@ class ScheduleDef:
         ScheduleError
             `schedule.parts`, `schedule.microbatches`, `schedule.ranks` where it does not exist.
         """
-        pipeline = Pipeline(ranks=ranks, per_rank=per_rank or self.per_rank or 1, microbatches=microbatches)
-        self._check(pipeline)
+        pipeline = self.check(ranks, microbatches, per_rank)
         chains = self.chains(pipeline)
         return Schedule(
             name=self.name,
@@ -95,7 +94,9 @@ class ScheduleDef:
         legal = [m for m in tries if self.legal(Pipeline(ranks=ranks, per_rank=per_rank, microbatches=m))]
         return tuple(sorted(sorted(legal, key=lambda m: abs(m - near))[:4]))
 
-    def _check(self, pipeline: Pipeline) -> None:
+    def check(self, ranks: int, microbatches: int, per_rank: int = 0) -> Pipeline:
+        """Return the size of a pipeline for which the schedule exists, or raise what `build` raises."""
+        pipeline = Pipeline(ranks=ranks, per_rank=per_rank or self.per_rank or 1, microbatches=microbatches)
         if pipeline.ranks < 1 or pipeline.microbatches < 1:
             raise ScheduleError(
                 "schedule.microbatches",
@@ -111,7 +112,7 @@ class ScheduleDef:
                 subject=self.name,
             )
         if self.legal(pipeline):
-            return
+            return pipeline
         legal = self.legal_microbatches(pipeline.ranks, pipeline.per_rank, pipeline.microbatches)
         if not legal:
             raise ScheduleError(

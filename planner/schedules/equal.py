@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..core.timeline import StageTimes, Timeline
-from ..errors import PlannerError, ScheduleError
-from .automatic import automatic
+from ..core.timeline import StageTimes
+from ..errors import ScheduleError
 from .bound import lower_bound
+from .named import Simulated, candidates, definition_of, find_order
 from .simulate import simulate
-from .table import SCHEDULES
 
-AUTOMATIC = "automatic"
 MAX_ACTIONS = 200_000
 """More are refused: nobody reads them, and they would take long."""
 
@@ -44,15 +42,6 @@ class EqualParts:
     objective: str = "makespan"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """A timeline, with the least that any order could take; `note` says how good an automatic one is."""
-
-    timeline: Timeline
-    bound: float
-    note: str = ""
-
-
 def equal_parts(asked: EqualParts) -> Simulated:
     """Return the timeline.
 
@@ -61,16 +50,7 @@ def equal_parts(asked: EqualParts) -> Simulated:
     ScheduleError
         `schedule.unknown`, `schedule.too-large`, or what the schedule refuses.
     """
-    if asked.name not in {AUTOMATIC, *SCHEDULES}:
-        known = {alias: name for name, definition in SCHEDULES.items() for alias in definition.aliases}
-        if asked.name not in known:
-            raise ScheduleError(
-                "schedule.unknown",
-                f"There is no schedule {asked.name!r}.",
-                f"Use one of {', '.join([*SCHEDULES, AUTOMATIC])}.",
-                subject=asked.name,
-            )
-        return equal_parts(replace(asked, name=known[asked.name]))
+    definition = definition_of(asked.name)
     actions = 3 * asked.ranks * max(1, asked.per_rank) * asked.microbatches
     if actions > MAX_ACTIONS:
         raise ScheduleError(
@@ -79,28 +59,13 @@ def equal_parts(asked: EqualParts) -> Simulated:
             f"more than the {MAX_ACTIONS:,} that are drawn.",
             "Use fewer ranks or microbatches: the picture of a few rounds is the same.",
         )
-    if asked.name == AUTOMATIC:
-        return _automatic(asked)
-    schedule = SCHEDULES[asked.name].build(asked.ranks, asked.microbatches, asked.per_rank)
+    if definition is None:
+        starts = candidates(asked.ranks, asked.microbatches, asked.per_rank)
+        times = _times(asked, len(starts[0].placement), len(starts[0].placement))
+        return find_order(starts, times, (asked.keep or float("inf"),) * asked.ranks, asked.objective)
+    schedule = definition.build(asked.ranks, asked.microbatches, asked.per_rank)
     times = _times(asked, len(schedule.placement), schedule.parts if len(schedule.chains) == 1 else asked.ranks)
     return Simulated(timeline=simulate(schedule, times), bound=lower_bound(schedule, times))
-
-
-def _automatic(asked: EqualParts) -> Simulated:
-    """Return the best order on the plain placement, of all that is known and found there."""
-    built = []
-    for definition in SCHEDULES.values():
-        try:
-            built.append(definition.build(asked.ranks, asked.microbatches, asked.per_rank or 1))
-        except PlannerError:
-            continue
-    placement = SCHEDULES["looped-bfs"].build(asked.ranks, asked.microbatches, asked.per_rank or 1).placement
-    candidates = tuple(s for s in built if s.placement == placement and len(s.chains) == 1)
-    times = _times(asked, len(placement), len(placement))
-    room = asked.keep or float("inf")
-    best = automatic(candidates, times, (room,) * asked.ranks, objective=asked.objective)
-    how = "the best order there is" if best.exact else f"at most {best.gap:.1%} above the best order"
-    return Simulated(timeline=best.timeline, bound=best.bound, note=f"Found from {best.start}; {how}.")
 
 
 def _times(asked: EqualParts, stages: int, parts: int) -> tuple[StageTimes, ...]:

@@ -346,10 +346,15 @@ def test_clipping_scales_to_the_bound() -> None:
         model, mesh = made(train_module)
         clip = sys.modules["parallel.clip"]
         before = clip.gradient_norm(model, mesh).item()
-        clip.clip_gradients(model, mesh, 2 * before)
-        untouched = clip.gradient_norm(model, mesh).item()
-        clip.clip_gradients(model, mesh, before / 3)
-        return before, untouched, clip.gradient_norm(model, mesh).item()
+        own = sys.modules["parallel.gradients"].own_gradients(model)
+
+        def scaled_to(bound: float) -> float:
+            factor = clip.clip_factor(clip.gradient_norm(model, mesh), bound)
+            for name, p in model.named_parameters():
+                (own[name].total if name in own else p.grad).mul_(factor)
+            return float(clip.gradient_norm(model, mesh))
+
+        return before, scaled_to(2 * before), scaled_to(before / 3)
 
     for before, untouched, after in each_rank(bundle(block().preset("zero2", axis="dp")), 4, clipped):
         assert (untouched, after) == (pytest.approx(before), pytest.approx(before / 3))

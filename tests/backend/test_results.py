@@ -74,11 +74,6 @@ def test_figures(client: Caller, state: dict[str, Any], plan: Plan) -> None:
     client.problem(client.get(f"/api/v1/plans/{state['id']}/figures/pie"), 404, "http.not-found")
 
 
-def test_code_is_the_bundle(client: Caller, state: dict[str, Any], plan: Plan) -> None:
-    found = client.ok(client.get(f"/api/v1/plans/{state['id']}/code"))
-    assert {file["path"]: file["text"] for file in found["files"]} == compose.bundle(plan)
-
-
 def test_the_archive_is_what_export_writes_byte_for_byte(
     client: Caller, state: dict[str, Any], plan: Plan, tmp_path: Path
 ) -> None:

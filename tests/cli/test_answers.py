@@ -102,7 +102,7 @@ def test_shape_of_an_evaluation():
     assert set(found["costs"]["memory"]) == {"name", "value", "unit", "formula", "children"}
     assert set(found["collectives"][0]) == {
         "scope", "phase", "value", "readers", "kind", "axes", "group_size", "payload_bytes", "wire_bytes", "seconds",
-        "count", "source", "target", "parameter", "again",
+        "count", "source", "target", "parameter", "again", "gradients",
     }  # fmt: skip
     assert found["tokens_per_second"] == pytest.approx(8192 / seconds)
 

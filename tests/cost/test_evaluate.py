@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_model import HIDDEN, LAYERS, VOCAB, WIDTH, training_graph
 
+from planner.core.gradient_decision import GradientDecision
 from planner.core.mesh import DeviceMesh
 from planner.core.plan import Decisions, FactorDecision, ParameterDecision
 from planner.core.report import PHASES, CostItem
@@ -77,7 +78,7 @@ def assert_sums(item: CostItem):
 def test_trees_equal_the_numbers_and_sum_up(name, microbatches):
     chosen = decisions(name, microbatches=microbatches)
     training, spec = training_graph(chosen), cluster(chosen.cluster)
-    numbers = price(training, microbatches, PRECISIONS["bf16"], spec)
+    numbers = price(training, microbatches, PRECISIONS["bf16"], spec, chosen.gradients)
     found = evaluate(training, chosen, spec)
     assert_sums(found.step_time)
     assert_sums(found.memory)
@@ -88,7 +89,11 @@ def test_trees_equal_the_numbers_and_sum_up(name, microbatches):
     assert time["compute, backward"] == pytest.approx(parts.backward)
     assert time["communication of activations"] == pytest.approx(parts.activations_forward + parts.activations_backward)
     exposed = parts.exposed - parts.activations_forward - parts.activations_backward
-    assert time["exposed communication of parameters"] == pytest.approx(exposed, abs=1e-15)
+    reductions = time.get("exposed gradient communication", 0.0)
+    assert reductions == pytest.approx(
+        parts.gradients + parts.deferred - parts.hidden_gradients - parts.hidden_deferred, abs=1e-15
+    )
+    assert time["exposed communication of parameters"] == pytest.approx(exposed - reductions, abs=1e-15)
     assert time["optimizer"] == parts.optimizer
     assert found.memory.value == pytest.approx(sum(numbers.memory.values()), rel=1e-12)
     assert {item.name: item.value for item in found.memory.children} == numbers.memory
@@ -103,12 +108,22 @@ def test_the_estimate_lies_in_its_interval(name):
         assert found.step_time.value <= upper * (1 + 1e-12)
 
 
-def test_parameter_communication_hides_behind_its_phase():
-    short, long = report("data"), report("data", global_batch=1024, seq=4096)
-    exposed = "exposed communication of parameters"
-    assert short.step_time.child(exposed).value > 0
-    assert long.step_time.child(exposed).value == pytest.approx(0, abs=1e-12)
-    assert long.step_time.child(exposed).child("communication").value > 0
+def test_fetching_parameters_hides_behind_its_phase():
+    short, long = report("fetched again"), report("fetched again", global_batch=1024, seq=4096)
+    assert short.step_time.child(EXPOSED).value > 0
+    assert long.step_time.child(EXPOSED).value == pytest.approx(0, abs=1e-12)
+    assert long.step_time.child(EXPOSED).child("communication").value > 0
+
+
+def test_reductions_of_gradients_hide_only_where_they_overlap():
+    sizes = {"global_batch": 1024, "seq": 4096}
+    exposed = "exposed gradient communication"
+    waits = report("data", **sizes).step_time.child(exposed)
+    beside = report("data", **sizes, gradients=GradientDecision(overlap=True)).step_time.child(exposed)
+    assert waits.value == waits.child("communication").value > 0
+    # The embedding's is ready last, when nothing is left to hide it.
+    (last,) = rows(report("data"), value="embed.weight", phase="backward")
+    assert beside.value == pytest.approx(last.seconds)
 
 
 def rows(found, **wanted):

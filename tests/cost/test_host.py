@@ -126,9 +126,9 @@ def test_what_exported_code_holds_where(tmp_path: Path, kind: str) -> None:
         parallel["parameters"].initialise(model, mesh, seed=0)
         list(parallel["trainer"].training(model, module.SETTINGS, mesh, steps=3, rate=1e-3, seed=0))
         updates, own = parallel["parameters"].updates_of(model), dict(model.named_parameters())
-        optimizer = parallel["optimizer"].MasterAdamW(model, mesh, rate=1e-3)
+        optimizer = parallel["optimizer"].MasterAdamW(model, mesh)
         stored = {name: p for name, p in own.items() if name in updates and updates[name].place == "host"}
-        masters = [part for part in optimizer.parts if part.update.state == "host"]
+        masters = [part for part in optimizer.parts if part.update.state_place == "host"]
         copies = sum(part.master is not part.parameter for part in masters)
         fetcher = sys.modules["parallel.offload"].fetcher(mesh) if stored else None
     assert len(masters) == len(own)

@@ -10,7 +10,7 @@ Batch B, sequence S, width 16, hidden 32, vocabulary 64.
 from __future__ import annotations
 
 from planner.assign import assign
-from planner.autodiff import differentiate
+from planner.autodiff import differentiate, fill_buckets
 from planner.core.assignment import TrainingGraph
 from planner.core.collective import Redistribution, Step
 from planner.core.graph import Block, ModelGraph, ModelSource, Node, Parameter, Repeat, Value
@@ -93,4 +93,4 @@ def training_graph(decisions: Decisions, layers: int = LAYERS) -> TrainingGraph:
     def edge(source: Layout, target: Layout, shape: tuple[int, ...], _dtype: str) -> Redistribution:
         return plan_edge(source, target, decisions.mesh, shape)
 
-    return differentiate(distribute(assignment, edge), edge)
+    return fill_buckets(differentiate(distribute(assignment, edge), edge), decisions.gradients, 2)

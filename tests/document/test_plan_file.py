@@ -12,7 +12,15 @@ from planner.core.graph import ModelSource
 from planner.core.json_text import canonical, digest
 from planner.core.layout import REDUCE_OPS, Layout
 from planner.core.mesh import DeviceMesh
-from planner.core.plan import Decisions, FactorDecision, KeepDecision, ParameterDecision, RecomputeDecision
+from planner.core.plan import (
+    Decisions,
+    FactorDecision,
+    KeepDecision,
+    ParameterDecision,
+    PipelineDecision,
+    RecomputeDecision,
+    StageDecision,
+)
 from planner.document import read, write
 from planner.errors import DocumentError
 
@@ -40,6 +48,9 @@ DECISIONS = Decisions(
         ParameterDecision(target="*", axes=("dp",), regather=True),
         ParameterDecision(target="lm_head", layout=Layout.parse("[tp·dp, -]")),
         ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),
+    ),
+    pipeline=PipelineDecision(
+        axis="pp", schedule="zb-h1", per_rank=1, stages=(StageDecision(target="layers.0-3", stage=0),)
     ),
     recompute=(RecomputeDecision(target="layers.*"), RecomputeDecision(target="self_attn", again=False)),
 )
@@ -72,7 +83,8 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": true,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "lm_head",
@@ -80,7 +92,8 @@ TEXT = """\
       "axes": [],
       "layout": "[tp·dp, -]",
       "regather": false,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "*",
@@ -88,9 +101,26 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": false,
-      "deferred": true
+      "deferred": true,
+      "place": null
     }
   ],
+  "gradients": {
+    "fusion": "none",
+    "bucket_bytes": 0,
+    "indices": [],
+    "reduction": "mean",
+    "overlap": false,
+    "compression": "none"
+  },
+  "pipeline": {
+    "axis": "pp",
+    "schedule": "zb-h1",
+    "per_rank": 1,
+    "stages": [
+      {"target": "layers.0-3", "stage": 0}
+    ]
+  },
   "recompute": [
     {"target": "layers.*", "again": true},
     {"target": "self_attn", "again": false}
@@ -149,6 +179,15 @@ decisions_of_plans = st.builds(
     seq=counts,
     microbatches=counts,
     precision=words,
+    pipeline=st.none()
+    | st.builds(
+        PipelineDecision,
+        axis=axis_names,
+        schedule=words,
+        per_rank=st.integers(0, 9),
+        stages=st.lists(st.builds(StageDecision, target=words, stage=st.integers(0, 99)), max_size=3).map(tuple),
+    ),
+    recompute=st.lists(st.builds(RecomputeDecision, target=words, again=st.booleans()), max_size=2).map(tuple),
     factors=st.lists(st.builds(FactorDecision, target=words, factor=words, axes=axes), max_size=3).map(tuple),
     kept=st.lists(
         st.builds(
@@ -167,7 +206,13 @@ decisions_of_plans = st.builds(
             layout=st.none() | layouts(),
             regather=st.booleans(),
         )
-        | st.builds(ParameterDecision, target=words, of=st.just("optimizer"), axes=axes)
+        | st.builds(
+            ParameterDecision,
+            target=words,
+            of=st.just("optimizer"),
+            axes=axes,
+            place=st.sampled_from([None, "device", "host"]),
+        )
         | st.builds(
             ParameterDecision,
             target=words,
@@ -177,7 +222,6 @@ decisions_of_plans = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    recompute=st.lists(st.builds(RecomputeDecision, target=words, again=st.booleans()), max_size=2).map(tuple),
 )
 sources = st.builds(source_of, st.dictionaries(st.text(max_size=5), json_values), words)
 
@@ -189,8 +233,8 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
-VERSION_2 = {key: value for key, value in json.loads(TEXT).items() if key != "recompute"} | {"version": 2}
-VERSION_1 = VERSION_2 | {
+NEW_IN_3 = ("pipeline", "recompute", "gradients")
+VERSION_1 = json.loads(TEXT) | {
     "version": 1,
     "parameters": [
         {"target": "*", "axes": ["dp"], "layout": None, "regather": True},
@@ -201,15 +245,17 @@ VERSION_1 = VERSION_2 | {
 
 def test_files_of_version_1_are_read() -> None:
     """They knew storage only; the gradient and the optimizer's state followed it."""
-    assert read(json.dumps(VERSION_1)) == (
-        SOURCE,
-        replace(DECISIONS, parameters=DECISIONS.parameters[:2], recompute=()),
-    )
+    known = {name: value for name, value in VERSION_1.items() if name not in NEW_IN_3}
+    old = replace(DECISIONS, parameters=DECISIONS.parameters[:2], pipeline=None, recompute=())
+    assert read(json.dumps(known)) == (SOURCE, old)
 
 
 def test_files_of_version_2_are_read() -> None:
-    """They computed nothing again."""
-    assert read(json.dumps(VERSION_2)) == (SOURCE, replace(DECISIONS, recompute=()))
+    """They knew no pipeline, computed nothing again and kept all on devices."""
+    known = {name: value for name, value in json.loads(TEXT).items() if name not in NEW_IN_3}
+    for entry in known["parameters"]:
+        del entry["place"]
+    assert read(json.dumps(known | {"version": 2})) == (SOURCE, replace(DECISIONS, pipeline=None, recompute=()))
 
 
 # -------------------------------------------------------------- refusals
@@ -220,7 +266,15 @@ def edited(**changes: Any) -> str:
 
 
 FACTOR = {"target": "*", "factor": "n", "axes": ["tp"]}
-PARAMETER = {"target": "*", "of": "storage", "axes": [], "layout": None, "regather": False, "deferred": False}
+PARAMETER = {
+    "target": "*",
+    "of": "storage",
+    "axes": [],
+    "layout": None,
+    "regather": False,
+    "deferred": False,
+    "place": None,
+}
 
 REFUSED = [
     (

@@ -56,8 +56,9 @@ def imports(tree: ast.Module) -> set[str]:
 
 
 def test_files(texts: dict[str, str]) -> None:
-    own = {"model.py", "train.py", "plan.json", "launch.sh", "README.md"}
-    assert {name for name in texts if not name.startswith("parallel/")} == own
+    own = {"model.py", "train.py", "plan.json", "README.md"}
+    launch = {"launch/torchrun.sh", "launch/slurm.sbatch", "launch/kubernetes.yaml"}
+    assert {name for name in texts if not name.startswith("parallel/")} == own | launch
     for name, text in texts.items():
         assert text.endswith("\n") or name == "plan.json", name
         assert "\t" not in text, name
@@ -147,6 +148,9 @@ def test_the_same_plan_gives_the_same_text() -> None:
     assert digests == {sha256(repr([bundle(plan) for plan in plans().values()]).encode()).hexdigest()}
 
 
-@pytest.mark.parametrize("name", ["model.py", "train.py", "launch.sh", "plan.json", "README.md"])
+LAUNCH = ("launch/torchrun.sh", "launch/slurm.sbatch", "launch/kubernetes.yaml")
+
+
+@pytest.mark.parametrize("name", ["model.py", "train.py", *LAUNCH, "plan.json", "README.md"])
 def test_golden(golden: Callable[[str, str], None], name: str) -> None:
     golden(f"bundle/{name}", bundle(small_plan())[name])

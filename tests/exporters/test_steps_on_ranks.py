@@ -13,6 +13,7 @@ from planner.collectives.permute import permutes
 from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
+from planner.core.tensor import DTYPE_BYTES
 from planner.exporters.explicit.steps import call
 from planner.redistribution import Planner, SearchOptions
 from planner.redistribution.options import OBJECTIVES
@@ -116,7 +117,7 @@ def planned(step: Step, mesh: DeviceMesh, rank: int) -> tuple[int, int]:
 
 
 def check(cases: list[Case], answers: list[list[Answer]]) -> None:
-    """Hold every rank to the case: values, elements handed over, log."""
+    """Hold every rank to the case: values, elements handed over, bytes in the log."""
     for case, by_rank in zip(cases, answers, strict=True):
         for rank, answer in enumerate(by_rank):
             about = f"rank {rank} of {case.source} {case.shape} on {case.mesh}: {case.lines}"
@@ -126,8 +127,8 @@ def check(cases: list[Case], answers: list[list[Answer]]) -> None:
                 (
                     step.kind,
                     step.axes,
-                    prod(step.source.shape_of(case.shape, case.mesh, rank)),
-                    prod(step.target.shape_of(case.shape, case.mesh, rank)),
+                    DTYPE_BYTES[case.dtype] * prod(step.source.shape_of(case.shape, case.mesh, rank)),
+                    DTYPE_BYTES[case.dtype] * prod(step.target.shape_of(case.shape, case.mesh, rank)),
                 )
                 for step in case.steps
                 if not COLLECTIVES[step.kind].local

@@ -1,7 +1,7 @@
 """A bundle alone, with nothing but torch, trains like the unsharded model in one process."""
 
+import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -29,13 +29,25 @@ def losses(command: list[str], folder: Path, poison: Path) -> list[float]:
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = re.findall(r"^step (\d+) loss (\S+)$", done.stdout, re.MULTILINE)
-    assert [int(step) for step, _ in found] == list(range(STEPS)), done.stdout
-    return [float(loss) for _, loss in found]
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text("utf-8").splitlines()]
+    assert [record["step"] for record in records] == list(range(STEPS))
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [["step", str(step)] for step in range(STEPS)]
+    return [record["loss"] for record in records]
 
 
 def train_command(*options: str) -> list[str]:
-    return ["train.py", "--steps", str(STEPS), "--dtype", "float64", "--lr", "1e-2", *options]
+    return [
+        "train.py",
+        "--steps",
+        str(STEPS),
+        "--dtype",
+        "float64",
+        "--lr",
+        "1e-2",
+        "--log-file",
+        "log.jsonl",
+        *options,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +81,3 @@ def test_four_ranks_train_like_one(name: str, alone: list[float], tmp_path: Path
     together = losses(command, tmp_path / "bundle", tmp_path / "poison")
     assert together == pytest.approx(alone, rel=1e-10)
     assert len(set(together)) == STEPS
-
-
-@pytest.mark.parametrize("path", ["launch.sh"])
-def test_the_launcher_is_valid_and_may_be_run(path: str, tmp_path: Path) -> None:
-    export(PLANS["dp4"], tmp_path / "bundle")
-    script = tmp_path / "bundle" / path
-    assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", str(script)], check=True)
-    assert "torchrun" in script.read_text("utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -24,6 +24,9 @@ from planner.plan import Plan
 from tests.tiny import MODELS, tiny_graph, with_dropout
 
 MESHES = {
+    2: ("a:2",),
+    3: ("a:3",),
+    6: ("a:3,b:2", "a:2,b:3"),
     4: ("a:2,b:2", "a:2,b:2", "a:4,b:1", "a:2,b:1,c:2"),
     8: ("a:2,b:2,c:2", "a:2,b:2,c:2", "a:4,b:2", "a:2,b:4"),
 }
@@ -49,12 +52,17 @@ class Draw:
 
 
 def draw(seed: int, world: int) -> Draw:
-    """Return the first legal plan of a seed; whatever else than a PlannerError a draw raises goes up."""
+    """Return the first legal plan of a seed."""
     random = Random(f"{world}/{seed}")
+    return first_legal(lambda: random_plan(random, world))
+
+
+def first_legal(propose: Callable[[], Plan], *, limit: int = 200) -> Draw:
+    """Return the first proposal that is legal; whatever else than a PlannerError one raises goes up."""
     refused: Counter[str] = Counter()
-    while refused.total() < 200:
+    while refused.total() < limit:
         try:
-            plan = random_plan(random, world)
+            plan = propose()
             return Draw(plan, bundle(plan), refused)
         except PlannerError as problem:
             finding = problem.diagnostic

@@ -1,4 +1,4 @@
-"""Bundles with one collective removed, doubled, or done over other axes."""
+"""Bundles with one collective removed, doubled, done over other axes, or in the place of another."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ STEPS = {
     "AllGather", "AllReduce", "AllToAll", "Exchange", "Pad", "PadParts", "Permute", "ReduceParts", "ReduceScatter",
     "Slice", "Zero",
 }  # fmt: skip
+Edit = tuple[int, int, tuple[ast.expr, ...]]
 LOCAL = {"Pad", "PadParts", "Slice", "Zero"}
 
 
@@ -27,13 +28,14 @@ class Sabotage:
     kind, axes
         The step that was changed.
     change
-        `drop`, `double`, or `over …` with the new axes.
+        `drop`, `double`, `over …` with the new axes, or `swap with …` with the step that it changes places with.
     step
         Source text of the step as it was.
     value
         The plan's value that it moves, from the comment above the call; empty for an update.
-    source, list_position, index, replaced
-        The model's text, where in its tree the step is, and what takes its place.
+    source, edits
+        The model's text, and what takes the places of steps: the position of a list in its tree, an index in it, and
+        the new steps.
     """
 
     place: str
@@ -43,15 +45,15 @@ class Sabotage:
     step: str
     value: str
     source: str
-    list_position: int
-    index: int
-    replaced: tuple[ast.expr, ...]
+    edits: tuple[Edit, ...]
 
     @property
     def text(self) -> str:
         """The changed model."""
         tree = ast.parse(self.source)
-        _at(tree, self.list_position).elts[self.index : self.index + 1] = self.replaced
+        # The last place first, since others of its list move.
+        for position, index, replaced in sorted(self.edits, key=lambda edit: edit[:2], reverse=True):
+            _at(tree, position).elts[index : index + 1] = replaced
         return ast.unparse(tree)
 
     def __str__(self) -> str:
@@ -61,18 +63,29 @@ class Sabotage:
 def sabotages(text: str, mesh: tuple[str, ...]) -> Iterator[Sabotage]:
     """Yield every change of one step in a model's text."""
     tree = ast.parse(text)
+    steps = list(_steps(tree))
+    for number, (place, line, position, index, step) in enumerate(steps):
+        assert isinstance(step, ast.Call)
+        assert isinstance(step.func, ast.Name)
+        axes, source = _axes(step), ast.unparse(step)
+        changes = [(change, ((position, index, tuple(new)),)) for change, new in _changes(step, axes, mesh)]
+        # With the next one of another kind, axes or dims, wherever in the model that is.
+        other = next((s for s in steps[number + 1 :] if ast.unparse(s[-1]) != source), None)
+        if other is not None:
+            _, _, there, at, taken = other
+            changes.append((f"swap with {ast.unparse(taken)}:", ((position, index, (taken,)), (there, at, (step,)))))
+        for change, edits in changes:
+            yield Sabotage(
+                place=place, kind=step.func.id, axes=axes, change=change, step=source, source=text,
+                value=_value(text, line), edits=edits,
+            )  # fmt: skip
+
+
+def _steps(tree: ast.Module) -> Iterator[tuple[str, int, int, int, ast.expr]]:
+    """Yield every step with the name and the line of its place, the position of its list and its index in that."""
     for place, line, position in _lists(tree):
-        steps = _at(tree, position).elts
-        for index, step in enumerate(steps):
-            assert isinstance(step, ast.Call)
-            assert isinstance(step.func, ast.Name)
-            axes = _axes(step)
-            for change, replaced in _changes(step, axes, mesh):
-                yield Sabotage(
-                    place=place, kind=step.func.id, axes=axes, change=change, step=ast.unparse(step), source=text,
-                    value=_value(text, line),
-                    list_position=position, index=index, replaced=tuple(replaced),
-                )  # fmt: skip
+        for index, step in enumerate(_at(tree, position).elts):
+            yield place, line, position, index, step
 
 
 def _changes(step: ast.Call, axes: tuple[str, ...], mesh: tuple[str, ...]) -> Iterator[tuple[str, list[ast.expr]]]:

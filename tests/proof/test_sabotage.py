@@ -90,6 +90,8 @@ def equivalent(change: Sabotage, shapes: Shapes = MappingProxyType({})) -> str:
         return (
             "of an index that is alone, the first rank keeps it or sends it again, and the others have nothing to cut"
         )
+    if change.change.startswith("swap") and _commutes(change):
+        return "the two steps follow each other, over different axes and not on one dim: their order does not matter"
     if change.kind == "Zero" and change.change == "double":
         return "zeros stay zeros, and who keeps its values keeps them twice"
     if change.kind == "AllReduce":
@@ -100,6 +102,16 @@ def equivalent(change: Sabotage, shapes: Shapes = MappingProxyType({})) -> str:
         if "max" in change.step and change.change == "over dp·tp:":
             return "log Σ exp(x − m) + m is the same for every m that the vocabulary's shards share"
     return ""
+
+
+def _commutes(change: Sabotage) -> bool:
+    """Return whether a swap is of neighbours of one list that act on different axes, and not on one dim."""
+    (position, index, (taken,)), (there, at, (step,)) = change.edits
+    one, other = ({k.arg: ast.literal_eval(k.value) for k in each.keywords} for each in (step, taken))  # type: ignore[attr-defined]
+    if position != there or at != index + 1 or "axes" not in one or "axes" not in other:
+        return False
+    apart = "dim" not in one or "dim" not in other or one["dim"] != other["dim"]
+    return apart and set(one["axes"]).isdisjoint(other["axes"])
 
 
 def _cut(change: Sabotage, shapes: Shapes) -> list[int]:

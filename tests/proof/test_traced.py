@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -12,12 +11,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from planner.compose import bundle, train
-from planner.errors import PlannerError
+from planner.compose import train
 from planner.plan import Plan
 from planner.proof import Proof
 
-from .random_plans import random_plan_of
+from .random_plans import first_legal, random_plan_of
 from .test_presets import assert_proven
 from .traced import NAMES, traced_graph
 
@@ -33,16 +31,9 @@ TENSOR_PARALLEL = ("bert", "t5", "vit", "whisper", "gpt_neox", "gemma2", "deepse
 def drawn(name: str, seed: int) -> tuple[Plan, dict[str, str]]:
     """Return the first plan of a seed that is legal, and its bundle."""
     random = Random(f"{name}/{seed}")
-    refused: Counter[str] = Counter()
-    while refused.total() < DRAWS:
-        plan = random_plan_of(traced_graph(name), random, WORLD, SHARES)
-        try:
-            return plan, bundle(plan)
-        except PlannerError as problem:
-            finding = problem.diagnostic
-        assert not finding.code.startswith(("verify.", "export.")), finding
-        refused[finding.code] += 1
-    raise AssertionError(refused)
+    found = first_legal(lambda: random_plan_of(traced_graph(name), random, WORLD, SHARES), limit=DRAWS)
+    assert not any(code.startswith("export.") for code in found.refused), found.refused
+    return found.plan, found.files
 
 
 def marked(name: str, quick: bool) -> pytest.param:  # type: ignore[valid-type]

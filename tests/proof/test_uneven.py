@@ -3,19 +3,18 @@
 The random plans draw such sizes too; these are the cases that people meet, each on its own.
 """
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 
-from planner.compose import bundle, evaluate, train
+from planner.compose import evaluate, train
 from planner.core.graph import ModelGraph
 from planner.plan import Plan
 from planner.proof import Proof, unsharded
 from planner.proof.shrink import shrink, uncovered
 from tests.tiny import tiny_graph, tiny_plan, with_dropout
 
+from .norms import gradient_norms
 from .test_presets import assert_proven
 
 ODD = {"vocab_size": 33, "intermediate_size": 50, "hidden_size": 30}
@@ -67,22 +66,7 @@ def test_training(prove_here: Callable[..., Proof], name: str) -> None:
 @pytest.mark.parametrize("name", ["everything", "storage of three words", "chunks of chunks"])
 def test_the_norm_of_all_gradients(name: str) -> None:
     """Parts of unequal length count as they are, replicas once, and nothing counts nothing."""
-    from .threads import each_rank
-
-    def norm(train_module: ModuleType) -> float:
-        parallel = {part: sys.modules[f"parallel.{part}"] for part in ("clip", "data", "mesh", "parameters", "trainer")}
-        settings = train_module.SETTINGS
-        mesh = parallel["mesh"].Mesh(settings.mesh)
-        model = train_module.MODEL(mesh).double()
-        parallel["parameters"].initialise(model, mesh, seed=0, std=0.1)
-        batch = parallel["data"].synthetic_batch(0, settings.inputs, seed=0)
-        parallel["trainer"].loss_of_step(model, batch, settings, mesh)
-        found: float = parallel["clip"].gradient_norm(model, mesh).item()
-        return found
-
-    made = PLANS[name]
-    (expected,) = each_rank(bundle(unsharded(made)), 1, norm)
-    found = each_rank(bundle(made), made.decisions.mesh.device_count, norm)
+    (expected,), found = gradient_norms(unsharded(PLANS[name])), gradient_norms(PLANS[name])
     assert found == (pytest.approx(expected, rel=1e-12),) * len(found)
 
 

@@ -3,20 +3,17 @@
 Whatever is legal for every operator is legal for the model, up to what two results of one operator must have in common.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from planner.compose import bundle
-from planner.errors import PlannerError
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.tiny import tiny_plan
 from tests.zoo import zoo_graph
 
-from .random_plans import _decide
+from .random_plans import _decide, first_legal
 from .test_presets import assert_proven
 
 QUICK, ALL = 6, 200
@@ -26,18 +23,17 @@ MESHES = ("a:2,b:2", "a:4", "a:2,b:2", "a:3")
 def zoo_plan(seed: int) -> tuple[Plan, dict[str, str]]:
     """Return the first plan of a seed that is legal, and its bundle."""
     random = Random(f"zoo/{seed}")
-    refused: Counter[str] = Counter()
-    while refused.total() < 50:
+
+    def propose() -> Plan:
         plan = tiny_plan(MESHES[seed % len(MESHES)], graph=zoo_graph())
         share = random.choice((0.1, 0.4, 0.8))
         for node in plan.graph.root.nodes:
             if random.random() < share:
                 plan = _decide(random, plan, node, "")
-        try:
-            return plan, bundle(plan)
-        except PlannerError as problem:
-            refused[problem.diagnostic.code] += 1
-    raise AssertionError(refused)
+        return plan
+
+    found = first_legal(propose, limit=50)
+    return found.plan, found.files
 
 
 @pytest.mark.parametrize("seed", range(QUICK))

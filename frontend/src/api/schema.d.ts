@@ -253,9 +253,29 @@ export interface paths {
         };
         /**
          * Code
-         * @description Return the exported code.
+         * @description Return the exported code, with the nodes and edges of the view that its lines stand for.
          */
         get: operations["code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/code/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff
+         * @description Return what the last `back` edits changed in the exported code.
+         */
+        get: operations["diff"];
         put?: never;
         post?: never;
         delete?: never;
@@ -344,6 +364,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/forms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Forms
+         * @description Return the forms of exported code, each with the reason if this plan can't be written in it.
+         */
+        get: operations["forms"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * History
+         * @description Return the edits that the plan is the result of and that can be taken back, the last one first.
+         */
+        get: operations["history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/name": {
         parameters: {
             query?: never;
@@ -357,6 +417,66 @@ export interface paths {
          * @description Give a plan another name; that is no edit, and its version stays.
          */
         put: operations["rename"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/pipeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline
+         * @description Return the pipeline of a plan; `against` is another schedule to compare with, on the same stages if they fit.
+         */
+        get: operations["pipeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/pipeline/schedule.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline Csv
+         * @description Return the order of the stages as PyTorch's CSV, which its pipeline runtime loads.
+         */
+        get: operations["pipeline_csv"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/pipeline/trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline Trace
+         * @description Return the timeline as trace events, which Perfetto opens.
+         */
+        get: operations["pipeline_trace"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -639,6 +759,18 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Action
+         * @description One pass of one microbatch through one stage; see the module docstring.
+         */
+        Action: {
+            /** Kind */
+            kind: string;
+            /** Microbatch */
+            microbatch: number;
+            /** Stage */
+            stage: number;
+        };
+        /**
          * Badge
          * @description A collective on an edge.
          *
@@ -699,6 +831,21 @@ export interface components {
             type: "batch";
         };
         /**
+         * BoundaryChange
+         * @description Let a stage begin at another unit of the plan's pipeline, counted from 0.
+         */
+        BoundaryChange: {
+            /** Stage */
+            stage: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "boundary";
+            /** Unit */
+            unit: number;
+        };
+        /**
          * Cell
          * @description One dim of a tensor.
          *
@@ -727,6 +874,16 @@ export interface components {
             size: string;
             /** Total */
             total: number;
+        };
+        /**
+         * Chain
+         * @description Stages that a microbatch passes one after the other, and the microbatches that do.
+         */
+        Chain: {
+            /** Microbatches */
+            microbatches: number[];
+            /** Stages */
+            stages: number[];
         };
         /**
          * Choice
@@ -787,11 +944,34 @@ export interface components {
         };
         /**
          * Code
-         * @description The exported code.
+         * @description The exported code in one form.
          */
         Code: {
             /** Files */
             files: components["schemas"]["CodeFile"][];
+            /** Form */
+            form: string;
+            /** Marks */
+            marks: components["schemas"]["CodeMark"][];
+        };
+        /**
+         * CodeDiff
+         * @description What edits changed in the exported code.
+         *
+         *     Parameters
+         *     ----------
+         *     labels
+         *         Of these edits, the last one first.
+         *     files
+         *         Those that differ, in the order of their paths.
+         */
+        CodeDiff: {
+            /** Files */
+            files: components["schemas"]["FileDiff"][];
+            /** Form */
+            form: string;
+            /** Labels */
+            labels: string[];
         };
         /**
          * CodeFile
@@ -802,6 +982,48 @@ export interface components {
             path: string;
             /** Text */
             text: string;
+        };
+        /**
+         * CodeForm
+         * @description A form of exported code; `problem` says why the plan can't be written in it, and is null if it can.
+         */
+        CodeForm: {
+            /** Name */
+            name: string;
+            problem: components["schemas"]["Problem"] | null;
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * CodeMark
+         * @description Lines of a file that one operator, one resharding or one parameter's update is written on.
+         *
+         *     Parameters
+         *     ----------
+         *     path
+         *         File of the bundle.
+         *     first, last
+         *         Numbers of the first and the last line, from 1; comments above a call are with it.
+         *     nodes, edges
+         *         Ids of the view's nodes and edges that the lines stand for.
+         */
+        CodeMark: {
+            /**
+             * Edges
+             * @default []
+             */
+            edges: string[];
+            /** First */
+            first: number;
+            /** Last */
+            last: number;
+            /**
+             * Nodes
+             * @default []
+             */
+            nodes: string[];
+            /** Path */
+            path: string;
         };
         /**
          * CollectiveRow
@@ -969,6 +1191,32 @@ export interface components {
             subject: string;
         };
         /**
+         * DiffRange
+         * @description Lines that are equal, or that were replaced, taken out or put in.
+         *
+         *     Parameters
+         *     ----------
+         *     before, after
+         *         Begin and end of the lines, from 0; empty where lines were put in or taken out.
+         */
+        DiffRange: {
+            /** After */
+            after: [
+                number,
+                number
+            ];
+            /** Before */
+            before: [
+                number,
+                number
+            ];
+            /**
+             * Change
+             * @enum {string}
+             */
+            change: "equal" | "replace" | "delete" | "insert";
+        };
+        /**
          * EdgeView
          * @description A value with its readers: one hyperedge, which carries each collective once.
          *
@@ -1029,7 +1277,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1151,6 +1399,27 @@ export interface components {
             };
         };
         /**
+         * FileDiff
+         * @description A file that differs.
+         *
+         *     Parameters
+         *     ----------
+         *     before, after
+         *         Its texts; null where there is no such file.
+         *     hunks
+         *         What changed, each with lines around it.
+         */
+        FileDiff: {
+            /** After */
+            after: string | null;
+            /** Before */
+            before: string | null;
+            /** Hunks */
+            hunks: components["schemas"]["DiffRange"][][];
+            /** Path */
+            path: string;
+        };
+        /**
          * FrontWay
          * @description One of the ways of which no other is better in every respect; bytes are those of the busiest rank.
          */
@@ -1225,6 +1494,16 @@ export interface components {
             status: "ok";
             /** Version */
             version: string;
+        };
+        /**
+         * HistoryStep
+         * @description An edit of a plan, the `back`-th from the last one on.
+         */
+        HistoryStep: {
+            /** Back */
+            back: number;
+            /** Label */
+            label: string;
         };
         /**
          * ImportedPlan
@@ -1545,6 +1824,157 @@ export interface components {
             type: "parameter";
         };
         /**
+         * PipelineAnswer
+         * @description The pipeline of a plan, in pictures and numbers; with another schedule to compare, both on one time axis.
+         */
+        PipelineAnswer: {
+            /** Held */
+            held: components["schemas"]["Figure"][];
+            /** Numbers */
+            numbers: components["schemas"]["PipelineNumbers"][];
+            passes: components["schemas"]["Figure"];
+            /** Stages */
+            stages: components["schemas"]["StageRow"][];
+            view: components["schemas"]["PipelineView"];
+        };
+        /**
+         * PipelineChange
+         * @description Cut the model into stages along a mesh axis, or with null put it in one piece; balanced if `stages` is empty.
+         *
+         *     `per_rank` is how many stages a rank holds, 0 for what the schedule needs.
+         */
+        PipelineChange: {
+            /** Axis */
+            axis: string | null;
+            /**
+             * Per Rank
+             * @default 0
+             */
+            per_rank: number;
+            /**
+             * Schedule
+             * @default 1f1b
+             */
+            schedule: string;
+            /** Stages */
+            stages?: components["schemas"]["StageUse"][];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pipeline";
+        };
+        /**
+         * PipelineNumbers
+         * @description A timeline in numbers; `bubble` by its definitions, `causes` in seconds of the step.
+         */
+        PipelineNumbers: {
+            /** Bound S */
+            bound_s: number;
+            /** Bubble */
+            bubble: {
+                [key: string]: number;
+            };
+            /** Capacity Bytes */
+            capacity_bytes: number;
+            /** Causes */
+            causes: {
+                [key: string]: number;
+            };
+            /** Microbatches */
+            microbatches: number;
+            /** Note */
+            note: string;
+            /** Rank Memory Bytes */
+            rank_memory_bytes: number[];
+            /** Schedule */
+            schedule: string;
+            /** Step Time S */
+            step_time_s: number;
+        };
+        /**
+         * PipelineReport
+         * @description The pipeline of a priced plan.
+         *
+         *     Parameters
+         *     ----------
+         *     rank_memory
+         *         Bytes that each rank of the pipeline holds at its peak.
+         *     bound
+         *         Seconds that no order of these stages can go below.
+         *     bubbles
+         *         Definition → share, as in `schedules.Bubble`.
+         *     note
+         *         How good an automatic schedule is; empty for others.
+         */
+        PipelineReport: {
+            /** Bound */
+            bound: number;
+            /** Bubbles */
+            bubbles: [
+                string,
+                number
+            ][];
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+            /** Rank Memory */
+            rank_memory: number[];
+            /** Stages */
+            stages: components["schemas"]["StageReport"][];
+            timeline: components["schemas"]["Timeline"];
+        };
+        /**
+         * PipelineState
+         * @description What a plan decides about its pipeline; without `stages` (target, stage) they are balanced.
+         */
+        PipelineState: {
+            /** Axis */
+            axis: string;
+            /** Per Rank */
+            per_rank: number;
+            /** Schedule */
+            schedule: string;
+            /** Stages */
+            stages: [
+                string,
+                number
+            ][];
+        };
+        /**
+         * PipelineView
+         * @description A pipeline.
+         *
+         *     Parameters
+         *     ----------
+         *     balanced
+         *         Whether the stages follow from the costs, since the plan says nothing of them.
+         *     stages
+         *         What runs where.
+         *     units
+         *         What can be cut, in the order in which it runs.
+         *     cuts
+         *         First unit of every stage, and the number of units at the end; None for stages that are no stretches of units.
+         */
+        PipelineView: {
+            /** Axis */
+            axis: string;
+            /** Balanced */
+            balanced: boolean;
+            /** Cuts */
+            cuts: number[] | null;
+            /** Per Rank */
+            per_rank: number;
+            /** Schedule */
+            schedule: string;
+            /** Stages */
+            stages: components["schemas"]["StageDecision"][];
+            /** Units */
+            units: components["schemas"]["UnitView"][];
+        };
+        /**
          * Place
          * @description Characters `start … stop-1` of a text that was sent, or its end.
          */
@@ -1574,6 +2004,7 @@ export interface components {
             model: components["schemas"]["ModelRef"];
             /** Name */
             name: string;
+            pipeline: components["schemas"]["PipelineState"] | null;
             /** Precision */
             precision: string;
             /** Redo */
@@ -1712,11 +2143,16 @@ export interface components {
         };
         /**
          * Proof
-         * @description What a proof found.
+         * @description What a proof found; `compared` is the number of collectives that ran, over all ranks.
          */
         Proof: {
             /** Collectives */
             collectives: string[];
+            /**
+             * Compared
+             * @default 0
+             */
+            compared: number;
             /** Failures */
             failures: string[];
             mesh: components["schemas"]["ProofMesh"];
@@ -1752,12 +2188,30 @@ export interface components {
         /**
          * ProofRow
          * @description The largest error of the loss or of one parameter over all ranks; `error` is null if it is no finite number.
+         *
+         *     Of a wrong row, `node` and `edge` name the operator and the value whose redistribution are most likely at fault, as
+         *     the plan's view names them, and `hint` says it in a sentence; they are empty for a row that is right.
          */
         ProofRow: {
+            /**
+             * Edge
+             * @default
+             */
+            edge: string;
             /** Error */
             error: number | null;
+            /**
+             * Hint
+             * @default
+             */
+            hint: string;
             /** Name */
             name: string;
+            /**
+             * Node
+             * @default
+             */
+            node: string;
             /** Ok */
             ok: boolean;
             /** Rank */
@@ -1986,6 +2440,8 @@ export interface components {
          *         Model FLOPs over what all devices could do in the step time.
          *     samples_per_second, tokens_per_second
          *         Throughput of the whole cluster; a model without sequences has no tokens.
+         *     pipeline
+         *         None for a model in one piece.
          */
         Report: {
             /** Capacity Bytes */
@@ -2004,11 +2460,37 @@ export interface components {
             memory: components["schemas"]["CostItem"];
             /** Mfu */
             mfu: number;
+            pipeline: components["schemas"]["PipelineReport"] | null;
             /** Samples Per Second */
             samples_per_second: number;
             step_time: components["schemas"]["CostItem"];
             /** Tokens Per Second */
             tokens_per_second: number | null;
+        };
+        /**
+         * Schedule
+         * @description The order of every rank.
+         *
+         *     Parameters
+         *     ----------
+         *     name
+         *         Key of the table `SCHEDULES`, or what a file said.
+         *     placement
+         *         Rank of every stage.
+         *     chains
+         *         See the module docstring.
+         *     orders
+         *         Per rank, the cells in the order in which they run.
+         */
+        Schedule: {
+            /** Chains */
+            chains: components["schemas"]["Chain"][];
+            /** Name */
+            name: string;
+            /** Orders */
+            orders: components["schemas"]["Action"][][][];
+            /** Placement */
+            placement: number[];
         };
         /**
          * ScheduleAnswer
@@ -2161,6 +2643,35 @@ export interface components {
             ][][];
         };
         /**
+         * Span
+         * @description One stretch of time on a stream of a rank.
+         *
+         *     Parameters
+         *     ----------
+         *     stream
+         *         `compute`, `forward` and `backward` (messages, at the sender), or `reduce`.
+         *     actions
+         *         What runs: one action, or the two of an overlapped pair; for a message, the action that made it; empty for the
+         *         reduction (`stage` says whose) and the optimizer.
+         */
+        Span: {
+            /** Actions */
+            actions: components["schemas"]["Action"][];
+            /** Rank */
+            rank: number;
+            /**
+             * Stage
+             * @default -1
+             */
+            stage: number;
+            /** Start */
+            start: number;
+            /** Stop */
+            stop: number;
+            /** Stream */
+            stream: string;
+        };
+        /**
          * SplitAxisChange
          * @description Cut a mesh axis into several.
          */
@@ -2176,14 +2687,174 @@ export interface components {
             type: "split_axis";
         };
         /**
+         * StageDecision
+         * @description Run the layers or operators that `target` names on a stage of the pipeline; stages count from 0.
+         */
+        StageDecision: {
+            /** Stage */
+            stage: number;
+            /** Target */
+            target: string;
+        };
+        /**
+         * StageReport
+         * @description One stage of a pipeline.
+         *
+         *     Parameters
+         *     ----------
+         *     ranks
+         *         Coordinates along the pipeline's axis that hold it.
+         *     items
+         *         Operators and runs of layers that it runs, in order.
+         *     times
+         *         Seconds and bytes of one microbatch.
+         *     memory
+         *         Item of the memory report → bytes, with one microbatch under way.
+         *     flops
+         *         Forward and backward FLOPs of one microbatch on one device.
+         *     alone
+         *         Tree of the time that the stage would take for a step without the others.
+         */
+        StageReport: {
+            alone: components["schemas"]["CostItem"];
+            /** Flops */
+            flops: number;
+            /** Index */
+            index: number;
+            /** Items */
+            items: string[];
+            /** Memory */
+            memory: [
+                string,
+                number
+            ][];
+            /** Ranks */
+            ranks: number[];
+            times: components["schemas"]["StageTimes"];
+        };
+        /**
+         * StageRow
+         * @description A stage: which ranks of the pipeline hold it, what it runs, and what a microbatch costs there.
+         *
+         *     `memory_bytes` is with one microbatch under way; `nodes` are ids of the plan's view.
+         */
+        StageRow: {
+            /** Activation Bytes */
+            activation_bytes: number;
+            /** Backward S */
+            backward_s: number;
+            /** Forward S */
+            forward_s: number;
+            /** Index */
+            index: number;
+            /** Memory Bytes */
+            memory_bytes: number;
+            /** Nodes */
+            nodes: string[];
+            /** Ranks */
+            ranks: number[];
+            /** Resident Bytes */
+            resident_bytes: number;
+            /** Runs */
+            runs: string[];
+            /** Send S */
+            send_s: number;
+        };
+        /**
+         * StageTimes
+         * @description What one stage costs for one microbatch, and once a step.
+         *
+         *     Parameters
+         *     ----------
+         *     forward, backward_input, backward_weight
+         *         Seconds of a pass; a full backward takes the sum of the last two.
+         *     recompute
+         *         Seconds that the first backward pass spends on repeating the forward; not contained in the others.
+         *     send_forward, send_backward
+         *         Seconds that the result takes to the rank of the next stage, and the gradient to the rank of the one before.
+         *         They count only where that is another rank.
+         *     reduce
+         *         Seconds of the gradient reduction of the stage's parameters, once a step, beside the compute.
+         *     optimizer
+         *         Seconds of the update of its parameters, once a step, after all reductions on its rank.
+         *     activation
+         *         Bytes that a microbatch keeps from its forward to the end of its backward.
+         *     weight_gradient
+         *         Bytes of these that are kept between the two halves of a split backward.
+         *     resident
+         *         Bytes that the stage holds all the time: parameters, gradients, optimizer state.
+         */
+        StageTimes: {
+            /**
+             * Activation
+             * @default 0
+             */
+            activation: number;
+            /** Backward Input */
+            backward_input: number;
+            /** Backward Weight */
+            backward_weight: number;
+            /** Forward */
+            forward: number;
+            /**
+             * Optimizer
+             * @default 0
+             */
+            optimizer: number;
+            /**
+             * Recompute
+             * @default 0
+             */
+            recompute: number;
+            /**
+             * Reduce
+             * @default 0
+             */
+            reduce: number;
+            /**
+             * Resident
+             * @default 0
+             */
+            resident: number;
+            /**
+             * Send Backward
+             * @default 0
+             */
+            send_backward: number;
+            /**
+             * Send Forward
+             * @default 0
+             */
+            send_forward: number;
+            /**
+             * Weight Gradient
+             * @default 0
+             */
+            weight_gradient: number;
+        };
+        /**
+         * StageUse
+         * @description What runs on a stage of the pipeline.
+         */
+        StageUse: {
+            /** Stage */
+            stage: number;
+            /** Target */
+            target: string;
+        };
+        /**
          * Summary
          * @description The numbers of a plan at a glance; each opens in the report.
          *
-         *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+         *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s + bubble_s` is the step time.
+         *     In a pipeline, `compute_s` is what a rank does in the mean, with its collectives, `communication_s` what it waits
+         *     for messages, and `bubble_s` what it waits otherwise.
          *     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
          *     compute all of this. Without sequences, `tokens_per_second` is null.
          */
         Summary: {
+            /** Bubble S */
+            bubble_s: number;
             /** Capacity Bytes */
             capacity_bytes: number;
             /** Collectives */
@@ -2252,12 +2923,56 @@ export interface components {
             value: string;
         };
         /**
+         * Timeline
+         * @description A simulated step.
+         *
+         *     Parameters
+         *     ----------
+         *     spans
+         *         Per rank, the spans of all its streams, each stream in order.
+         *     memory
+         *         Per rank, points (time, bytes held from then on).
+         */
+        Timeline: {
+            /** Memory */
+            memory: [
+                number,
+                number
+            ][][];
+            schedule: components["schemas"]["Schedule"];
+            /** Spans */
+            spans: components["schemas"]["Span"][][];
+            /** Times */
+            times: components["schemas"]["StageTimes"][];
+        };
+        /**
          * Trial
          * @description Changes to price without making them.
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+        };
+        /**
+         * UnitView
+         * @description A layer, or an operator outside of the layers: what runs on one stage as a whole.
+         *
+         *     Parameters
+         *     ----------
+         *     name
+         *         Path of the layer or operator.
+         *     seconds
+         *         Forward and backward of a microbatch.
+         *     resident
+         *         Bytes of its parameters, gradients and optimizer state.
+         */
+        UnitView: {
+            /** Name */
+            name: string;
+            /** Resident */
+            resident: number;
+            /** Seconds */
+            seconds: number;
         };
     };
     responses: never;
@@ -2266,19 +2981,26 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Action = components['schemas']['Action'];
 export type Badge = components['schemas']['Badge'];
 export type BatchChange = components['schemas']['BatchChange'];
+export type BoundaryChange = components['schemas']['BoundaryChange'];
 export type Cell = components['schemas']['Cell'];
+export type Chain = components['schemas']['Chain'];
 export type Choice = components['schemas']['Choice'];
 export type ClearChange = components['schemas']['ClearChange'];
 export type Cluster = components['schemas']['Cluster'];
 export type Code = components['schemas']['Code'];
+export type CodeDiff = components['schemas']['CodeDiff'];
 export type CodeFile = components['schemas']['CodeFile'];
+export type CodeForm = components['schemas']['CodeForm'];
+export type CodeMark = components['schemas']['CodeMark'];
 export type CollectiveRow = components['schemas']['CollectiveRow'];
 export type CopyName = components['schemas']['CopyName'];
 export type CostItem = components['schemas']['CostItem'];
 export type DeviceEntry = components['schemas']['DeviceEntry'];
 export type Diagnostic = components['schemas']['Diagnostic'];
+export type DiffRange = components['schemas']['DiffRange'];
 export type EdgeView = components['schemas']['EdgeView'];
 export type Edit = components['schemas']['Edit'];
 export type Effect = components['schemas']['Effect'];
@@ -2287,9 +3009,11 @@ export type FactorChange = components['schemas']['FactorChange'];
 export type FactorDecision = components['schemas']['FactorDecision'];
 export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
+export type FileDiff = components['schemas']['FileDiff'];
 export type FrontWay = components['schemas']['FrontWay'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
+export type HistoryStep = components['schemas']['HistoryStep'];
 export type ImportedPlan = components['schemas']['ImportedPlan'];
 export type Job = components['schemas']['Job'];
 export type KeepChange = components['schemas']['KeepChange'];
@@ -2305,6 +3029,12 @@ export type NewPlan = components['schemas']['NewPlan'];
 export type NodeView = components['schemas']['NodeView'];
 export type ParameterChange = components['schemas']['ParameterChange'];
 export type ParameterDecision = components['schemas']['ParameterDecision'];
+export type PipelineAnswer = components['schemas']['PipelineAnswer'];
+export type PipelineChange = components['schemas']['PipelineChange'];
+export type PipelineNumbers = components['schemas']['PipelineNumbers'];
+export type PipelineReport = components['schemas']['PipelineReport'];
+export type PipelineState = components['schemas']['PipelineState'];
+export type PipelineView = components['schemas']['PipelineView'];
 export type Place = components['schemas']['Place'];
 export type PlanState = components['schemas']['PlanState'];
 export type PlanSummary = components['schemas']['PlanSummary'];
@@ -2323,15 +3053,24 @@ export type RedistributionRequest = components['schemas']['RedistributionRequest
 export type RedistributionStep = components['schemas']['RedistributionStep'];
 export type Registry = components['schemas']['Registry'];
 export type Report = components['schemas']['Report'];
+export type Schedule = components['schemas']['Schedule'];
 export type ScheduleAnswer = components['schemas']['ScheduleAnswer'];
 export type ScheduleEntry = components['schemas']['ScheduleEntry'];
 export type ScheduleNumbers = components['schemas']['ScheduleNumbers'];
 export type ScheduleRequest = components['schemas']['ScheduleRequest'];
 export type Slices = components['schemas']['Slices'];
+export type Span = components['schemas']['Span'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
+export type StageDecision = components['schemas']['StageDecision'];
+export type StageReport = components['schemas']['StageReport'];
+export type StageRow = components['schemas']['StageRow'];
+export type StageTimes = components['schemas']['StageTimes'];
+export type StageUse = components['schemas']['StageUse'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
+export type Timeline = components['schemas']['Timeline'];
 export type Trial = components['schemas']['Trial'];
+export type UnitView = components['schemas']['UnitView'];
 export type $defs = Record<string, never>;
 export interface operations {
     clusters: {
@@ -2987,7 +3726,9 @@ export interface operations {
     };
     code: {
         parameters: {
-            query?: never;
+            query?: {
+                form?: string;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -3003,6 +3744,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Code"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diff: {
+        parameters: {
+            query?: {
+                form?: string;
+                back?: number;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeDiff"];
                 };
             };
             /** @description The request is not legal. */
@@ -3071,7 +3855,9 @@ export interface operations {
     };
     export: {
         parameters: {
-            query?: never;
+            query?: {
+                form?: string;
+            };
             header?: never;
             path: {
                 plan_id: string;
@@ -3190,6 +3976,86 @@ export interface operations {
             };
         };
     };
+    forms: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CodeForm"][];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryStep"][];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     rename: {
         parameters: {
             query?: never;
@@ -3212,6 +4078,128 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline: {
+        parameters: {
+            query?: {
+                against?: string;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineAnswer"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline_csv: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline_trace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request is not legal. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from .marks import Span, joined, shifted
 from .write import ClassText
 
 
@@ -15,6 +16,7 @@ class _Class:
     name: str
     first: ClassText
     modules: list[str]
+    spans: tuple[Span, ...]
 
 
 @dataclass(slots=True)
@@ -41,10 +43,17 @@ class Classes:
         code = text.text.replace(f"{module}.", "").replace(f"{module}/", "") if module else text.text
         key = (wanted, text.base, code)
         if key in self._classes:
-            self._classes[key].modules.append(module)
+            known = self._classes[key]
+            known.modules.append(module)
+            known.spans = joined(known.spans, text.spans)
         else:
-            self._classes[key] = _Class(self._free(wanted), text, [module])
+            self._classes[key] = _Class(self._free(wanted), text, [module], text.spans)
         self.names[scope, module] = self._classes[key].name
+
+    def begin(self) -> dict[tuple[int, str], str]:
+        """Forget whose classes these are: modules of another part may be called alike."""
+        self.names = {}
+        return self.names
 
     def _free(self, wanted: str) -> str:
         taken = {each.name for each in self._classes.values()} | self.reserved
@@ -53,10 +62,11 @@ class Classes:
         names = [wanted, *(f"{wanted}_{number}" for number in range(2, len(taken) + 3))]
         return next(name for name in names if name not in taken)
 
-    def texts(self) -> Iterator[str]:
-        """Yield the text of every class."""
+    def texts(self) -> Iterator[tuple[str, tuple[Span, ...]]]:
+        """Yield the text of every class, and what its lines stand for in all the modules that it is the code of."""
         for each in self._classes.values():
             others = each.modules[1:]
             more = f", and {len(others) - 2} more" if len(others) > 2 else ""
             same = f"; the same for {', '.join(others[:2])}{more}" if others else ""
-            yield f'class {each.name}({each.first.base}):\n    """{each.first.doc}{same}."""\n\n{each.first.text}'
+            head = f'class {each.name}({each.first.base}):\n    """{each.first.doc}{same}."""\n\n'
+            yield head + each.first.text, shifted(each.spans, head.count("\n"))

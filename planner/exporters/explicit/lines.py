@@ -51,9 +51,9 @@ class Lines:
     dtypes: Mapping[str, str]
     ahead: int = 0
 
-    def of(self, body: Body, names: Names) -> list[str]:
-        """Return the lines of a body, under names for its variables."""
-        return [line for item in body.lines for line in self._line(item, names, body.module)]
+    def of(self, body: Body, names: Names) -> Iterator[tuple[Statement | Call, list[str]]]:
+        """Yield each statement of a body with its lines, under names for its variables."""
+        yield from ((item, list(self._line(item, names, body.module))) for item in body.lines)
 
     def _line(self, item: Statement | Call, names: Names, module: str) -> Iterator[str]:
         if isinstance(item, Call):

@@ -38,10 +38,13 @@ class Member:
         What makes it, where it is a class; for the first of a run of layers, what makes all of them.
     weights
         Arguments of its `Weights`; empty for a module without parameters of its own.
+    updates
+        Parameters of its own whose update is among these arguments, in their order.
     """
 
     made: Made | None = None
     weights: str = ""
+    updates: tuple[str, ...] = ()
     children: dict[str, Member] = field(default_factory=dict)
 
     def at(self, path: str) -> Member:
@@ -74,6 +77,15 @@ class Member:
             if child.kind:
                 yield below, child.kind
             yield from child.kinds(below)
+
+    def updated(self) -> Iterator[str]:
+        """Yield the parameters whose updates the expression holds, in the order of the text."""
+        if self.made:
+            return
+        yield from self.updates
+        children = [child for _, child in self._ordered()] if self.kind == "list" else self.children.values()
+        for child in children:
+            yield from child.updated()
 
     def expression(self) -> str:
         """Return what makes the member with everything in it."""

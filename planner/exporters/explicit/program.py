@@ -196,16 +196,26 @@ def _program(
         outputs = [table[index, assembly.title, i] for i in range(len(assembly.carried))]
         inputs += _captured(assembly, table, index)
     else:
-        outputs = [table[0, _loss_reader(training), 0]]
+        outputs = [table[0, reader, 0] for reader in outside(training)]
     return Program(
         assembly=assembly, inputs=tuple(inputs), statements=tuple(statements),
         outputs=tuple(o for o in outputs if isinstance(o, tuple)),
     )  # fmt: skip
 
 
-def _loss_reader(training: TrainingGraph) -> str:
+def outside(training: TrainingGraph) -> tuple[str, ...]:
+    """Return who reads values of the root and is none of its nodes: other stages, and in the end who wants the loss."""
+    root = training.scopes[0]
+    own = {n.node.name for n in root.assembly.nodes} | {run.assembly.title for run in training.scopes[1:]}
     loss = training.assignment.graph.root.outputs[0]
-    return next(f for f in training.scopes[0].fanouts if f.value == loss).readers[-1].node
+    readers = [
+        (fanout.value == loss, reader.node)
+        for fanout in root.fanouts
+        if fanout.kind == "activation"
+        for reader in fanout.readers
+        if reader.scope == 0 and reader.node not in own
+    ]
+    return tuple(node for _, node in sorted(readers, key=lambda pair: pair[0]))
 
 
 def _ordered(training: TrainingGraph, index: int) -> Iterator[AssignedNode | Assembly]:

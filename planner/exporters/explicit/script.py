@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...core.assignment import TrainingGraph
+from ...core.evaluated import EvaluatedPlan
 from ...core.graph import Feed, ModelGraph
 from ...core.layout import Layout
-from ...core.plan import Decisions, Precision
-from ...core.symbol import Polynomial, quotient, symbol
+from ...core.plan import Decisions
+from ...core.summed import data_ranks
+from ...core.symbol import quotient, symbol
 from ...core.tensor import TensorMeta
 from ...errors import ExportError
+from .batch import BATCH, batch_multiple, has_batch
+from .fusion import fusion_imports, fusion_lines
 
-BATCH = "B"
 WIDTH = 120
 
 
-def write_script(training: TrainingGraph, decisions: Decisions, precision: Precision, root_class: str) -> str:
-    """Return `train.py`, which trains `root_class` on synthetic data.
+def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
+    """Return `train.py`, which trains the whole model, or the stages of a pipeline.
+
+    Parameters
+    ----------
+    classes
+        Names of the classes of the model or its stages.
 
     Raises
     ------
@@ -25,25 +33,50 @@ def write_script(training: TrainingGraph, decisions: Decisions, precision: Preci
         `export.feeds` when the graph does not say what an input takes; `export.batch-cut` when an input can't be cut
         into microbatches along one dim.
     """
+    training, decisions, precision, cluster = plan.training, plan.decisions, plan.precision, plan.cluster
     assignment = training.assignment
-    fields: Mapping[str, object] = {
+    fields: dict[str, object] = {
         "mesh": dict(assignment.mesh.axes),
         "samples": decisions.global_batch,
         "microbatches": decisions.microbatches,
         "dtype": precision.compute,
         "regather": any(f.regather for scope in training.scopes for f in scope.fanouts),
     }
-    body = "".join(f"    {name}={value!r},\n".replace("'", '"') for name, value in fields.items())
-    feeds = "".join(_call(fields) for fields in _feeds(training, decisions))
+    feeds = list(_feeds(training, decisions))
+    fields |= {
+        "tokens": decisions.seq,
+        "multiple": batch_multiple(training) if _all_cut(feeds, assignment.graph) else None,
+        "flops": plan.flops,
+        "device": cluster.device.name,
+        "peak_flops": dict(cluster.device.peak_flops),
+    }
+    body = "".join(map(_field, fields.items()))
+    if decisions.gradients.reduction == "sum":
+        body += f"    summed={data_ranks(assignment)},\n"
+    body += "".join(f"{line}\n" for line in fusion_lines(training, decisions.gradients))
+    inputs = "".join(map(_call, feeds))
     return (
-        f'"""Train {assignment.graph.name} by the plan in plan.json; launch.sh starts it."""\n\n'
-        "from parallel.data import Feed\n"
-        "from parallel.trainer import Settings, main\n\n"
-        f"from model import {root_class}\n\n"
-        f"MODEL = {root_class}\n"
-        f"SETTINGS = Settings(\n{body}    inputs=(\n{feeds}    ),\n)\n\n"
+        f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
+        f"{_imports(plan, classes)}\n\n"
+        f"MODEL = {classes[0] if decisions.pipeline is None else 'by_table(PIPELINE)'}\n"
+        f"SETTINGS = Settings(\n{body}    inputs=(\n{inputs}    ),\n)\n\n"
         'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
     )
+
+
+def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
+    """Return the lines that say what each input is fed with, one call of `Feed` each."""
+    return "".join(_call(fields) for fields in _feeds(training, decisions))
+
+
+def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
+    modules = {"parallel.command": "main", "parallel.data": "Feed", "parallel.settings": "Settings"}
+    modules |= fusion_imports(plan.decisions.gradients)
+    if plan.decisions.pipeline is None:
+        modules["model"] = classes[0]
+    else:
+        modules |= {"parallel.pipeline": "by_table", "stages": "PIPELINE"}
+    return "\n".join(f"from {module} import {name}" for module, name in sorted(modules.items()))
 
 
 def step_text(training: TrainingGraph, decisions: Decisions) -> str:
@@ -93,7 +126,7 @@ def _fields(feed: Feed, meta: TensorMeta, layout: Layout, symbols: frozenset[tup
 
 def _samples(name: str, meta: TensorMeta, microbatches: int) -> int | None:
     """Return the dim that microbatches cut; None if the input comes whole."""
-    dims = [d for d, size in enumerate(meta.shape) if isinstance(size, Polynomial) and _has_batch(size)]
+    dims = [d for d, size in enumerate(meta.shape) if has_batch(size)]
     if not dims or (microbatches == 1 and not _cuts(meta, dims)):
         return None
     if not _cuts(meta, dims):
@@ -108,8 +141,20 @@ def _cuts(meta: TensorMeta, dims: list[int]) -> bool:
     return len(dims) == 1 and quotient(meta.shape[dims[0]], symbol(BATCH)) is not None
 
 
-def _has_batch(size: Polynomial) -> bool:
-    return any(BATCH in names for names, _ in size.terms)
+def _all_cut(feeds: list[dict[str, object]], graph: ModelGraph) -> bool:
+    """Return whether microbatches cut every input that depends on the number of samples."""
+    uncut = {fields["name"] for fields in feeds if "samples" not in fields}
+    return not any(has_batch(size) for value in graph.root.inputs if value.name in uncut for size in value.meta.shape)
+
+
+def _field(item: tuple[str, object]) -> str:
+    """Write a field of the settings, in one line a key if it is long."""
+    name, value = item
+    line = f"    {name}={value!r},\n".replace("'", '"')
+    if len(line) <= WIDTH or not isinstance(value, dict):
+        return line
+    keys = "".join(f"        {key!r}: {each!r},\n" for key, each in value.items()).replace("'", '"')
+    return f"    {name}={{\n{keys}    }},\n"
 
 
 def _call(fields: Mapping[str, object]) -> str:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...core.assignment import Assembly, AssignedNode, ParameterLayout, TrainingGraph
+from ...core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
 from ...ops import OPS
 from .classes import Body, Call, uses
 from .lines import WIDTH, Lines, Names
+from .marks import Span, joined, line_count, shifted, update_spans
 from .members import Made, Member, assigned, is_name
 from .names import identifiers
-from .program import Key, groups, parent
+from .program import Key, Statement, groups, parent
 from .steps import calls
 from .wrap import wrapped
 
@@ -29,11 +30,14 @@ class ClassText:
         What its docstring says.
     text
         Its lines after the docstring.
+    spans
+        What its lines stand for.
     """
 
     base: str
     doc: str
     text: str
+    spans: tuple[Span, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +52,10 @@ class Writer:
         Scope and module path → class name, of the classes that were written before.
     dtypes
         What `compute` and `gradient` stand for, to print bytes.
+    marked
+        Name in the root → name in the plan's view, where they differ.
+    title
+        What the root's class is, for its docstring.
     """
 
     training: TrainingGraph
@@ -55,6 +63,8 @@ class Writer:
     tops: Mapping[int, Body]
     class_names: dict[tuple[int, str], str]
     dtypes: Mapping[str, str]
+    marked: Mapping[str, str]
+    title: str
     bodies: dict[str, list[Body]] = field(init=False)
     members: dict[str, Member] = field(init=False)
     lines: Lines = field(init=False)
@@ -84,22 +94,35 @@ class Writer:
         lines = [f"    def __init__(self, mesh: Mesh{', layer: int' * layered}) -> None:"]
         start = [f"super().__init__(mesh, {own})"] if own else ["super().__init__()", "self.mesh = mesh"]
         start += ["self.layer_index = layer"] * layered
-        held = (assigned(t, m.expression()) for t, m in self._member(module).children.items())
-        lines += [f"        {line}" for long in (*start, *held) for line in wrapped(long, WIDTH)]
-        written: dict[tuple[str, str], str] = {}
+        owned = self._updated(self._leaves(module).get(module, []))
+        statements: list[tuple[str, Iterable[str]]] = [(start[0], owned), *((text, ()) for text in start[1:])]
+        statements += [(assigned(t, m.expression()), m.updated()) for t, m in self._member(module).children.items()]
+        spans: list[Span] = []
+        for statement, updates in statements:
+            long = wrapped(statement, WIDTH)
+            spans += shifted(update_spans(long, [self._id(name) for name in updates]), len(lines))
+            lines += [f"        {line}" for line in long]
+        written: dict[tuple[str, str], tuple[str, tuple[Span, ...]]] = {}
         for body in self.bodies[module]:
             kind = "recomputed" if body.segment else "forward"
-            plain = kind, self._function(body, "", dict(self._numbered(body)))
-            name = written.get(plain)
-            if name is None:
+            plain, ids = self._function(body, "", dict(self._numbered(body)))
+            if (kind, plain) in written:
+                name, known = written[kind, plain]
+                written[kind, plain] = name, joined(known, ids)
+            else:
                 number = sum(other == kind for other, _ in written) + 1
-                name = written[plain] = f"{kind}_{number}" if number > 1 else kind
-                lines += ["", self._function(body, name, self._identifiers(body))]
+                name = f"{kind}_{number}" if number > 1 else kind
+                text, found = self._function(body, name, self._identifiers(body))
+                written[kind, plain] = name, shifted(found, line_count(lines) + 1)
+                lines += ["", text]
             self.functions[module, body.number] = name
-        doc = f"{self.training.assignment.graph.name}: {module or 'the whole model'}"
-        return ClassText(base="Weights" if own else "nn.Module", doc=doc, text="\n".join(lines) + "\n")
+        spans += (span for _, found in written.values() for span in found)
+        doc = f"{self.training.assignment.graph.name}: {module or self.title}"
+        base = "Weights" if own else "nn.Module"
+        return ClassText(base=base, doc=doc, text="\n".join(lines) + "\n", spans=tuple(spans))
 
-    def _function(self, body: Body, name: str, names: Names) -> str:
+    def _function(self, body: Body, name: str, names: Names) -> tuple[str, tuple[Span, ...]]:
+        """Return the text of a function, without comments if it has no name, and what its lines stand for."""
         arguments = ", ".join(f"{names[key]}: torch.Tensor" for key in body.inputs)
         count = len(body.outputs)
         answer = {0: "None", 1: "torch.Tensor"}.get(count, f"tuple[{', '.join(['torch.Tensor'] * count)}]")
@@ -107,16 +130,34 @@ class Writer:
         if len(head) > WIDTH + 8:
             listed = [f"        {names[key]}: torch.Tensor," for key in body.inputs]
             head = "\n".join([f"    def {name}(", "        self,", *listed, f"    ) -> {answer}:"])
-        text = self.lines.of(body, names)
+        text: list[str] = []
+        spans: list[Span] = []
+        for item, written in self.lines.of(body, names):
+            spans += shifted(self._spans(item, len(written)), len(text))
+            text += written
         if not name:
             # To compare functions, what comments say of values does not matter.
             text = [line.split("#")[0].rstrip() for line in text]
         lines = [head]
         if any(re.search(r"\bmesh\b", line.split("#")[0]) for line in text):
             lines.append("        mesh = self.mesh")
+        found = shifted(spans, line_count(lines))
         lines += [f"        {line}" for line in text]
         lines += [f"        {line}" for line in _returned(", ".join(names[key] for key in body.outputs))]
-        return "\n".join(lines)
+        return "\n".join(lines), found
+
+    def _spans(self, item: Statement | Call, count: int) -> Iterator[Span]:
+        """Yield what a statement's lines stand for; calls and loops stand for nothing that they do themselves."""
+        if isinstance(item, Call):
+            return
+        if isinstance(item.what, AssignedNode):
+            yield Span(first=0, last=count - 1, nodes=(self._id(item.what.node.name),))
+        elif isinstance(item.what, Fanout):
+            yield Span(first=0, last=count - 1, edges=(self._id(item.what.value),))
+
+    def _id(self, name: str) -> str:
+        """Return the id that the plan's view gives a node, or the edge of a value, of this scope."""
+        return f"{self.training.scopes[self.scope].assembly.title}:{self.marked.get(name, name)}"
 
     def _keys(self, body: Body) -> dict[Key, None]:
         """Return the variables of a function, in the order in which they appear."""
@@ -157,6 +198,10 @@ class Writer:
                 names.update({v.name: n for v, n in zip(node.node.results, results, strict=False)})
             for result, (inner, _) in zip(scope.assembly.results, scope.assembly.carried, strict=False):
                 names[result] = inner
+        # What comes from another stage, and goes through the layers here.
+        given = {name for name, _, _ in self.training.scopes[0].assembly.inputs}
+        for scope in self.training.scopes[1:]:
+            names.update({o: i for i, o in scope.assembly.operands[: len(scope.assembly.carried)] if o in given})
         return names
 
     def _member(self, module: str) -> Member:
@@ -173,7 +218,8 @@ class Writer:
                     found.at(place).made = Made(self._run(run), run.layers.count, several=True)
         for leaf, parameters in self._leaves(module).items():
             if leaf != module:
-                found.at(_below(leaf, module)).weights = self._weights(parameters)
+                member = found.at(_below(leaf, module))
+                member.weights, member.updates = self._weights(parameters), self._updated(parameters)
         return found
 
     def _own(self, module: str) -> str:
@@ -214,6 +260,10 @@ class Writer:
         given = [f"{{{', '.join(updates)}}}"] * bool(updates) + [*map(_spec, parameters)]
         return ", ".join(given)
 
+    def _updated(self, parameters: list[ParameterLayout]) -> tuple[str, ...]:
+        """Return the parameters among these that have an update to write."""
+        return tuple(p.parameter.name for p in parameters if self._update(p.parameter.name))
+
     def _update(self, name: str) -> str:
         """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
         scope = self.training.scopes[self.scope]
@@ -224,11 +274,13 @@ class Writer:
             # One that is not trained.
             return f'"{name.rpartition(".")[2]}": Update(place="host")' if placed.place == "host" else ""
         apart = [f for f in scope.fanouts if f.value == name and f.apart]
-        on_host = {key: p for key, p in (("place", placed.place), ("state", placed.optimizer_place)) if p == "host"}
+        on_host = {
+            key: p for key, p in (("place", placed.place), ("state_place", placed.optimizer_place)) if p == "host"
+        }
         if not apart and not update.apart and not on_host:
             return ""
         arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
-        arguments += ["apart=True"] * (update.apart or len(on_host) == 1)
+        arguments += [f'state="{update.values.source}"'] * (update.apart or len(on_host) == 1)
         arguments += [f'{key}="{place}"' for key, place in on_host.items()]
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,8 @@ from .layout import shard
 from .mesh import Mesh
 
 Batch = tuple[torch.Tensor, ...]
+Source = Callable[[int, int], Batch]
+"""Step, and samples taken before it → the model's inputs for all samples of the step, the same on every rank."""
 
 
 @dataclass(frozen=True, kw_only=True)

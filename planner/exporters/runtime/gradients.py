@@ -1,12 +1,14 @@
-"""Gradients of parameters that do not lie like the parameter, or that wait raw for the end of the step.
+"""Gradients of parameters that do not lie like the parameter, or that are finished later than backward makes them.
 
-Autograd wants a gradient in the shape of its parameter. Where the plan gives it another layout, or lets raw gradients
-of several microbatches add up before they are reduced, it is kept here instead of in `parameter.grad`.
+Autograd wants a gradient in the shape of its parameter, at once. Where the plan gives it another layout, lets raw
+gradients of several microbatches add up before they are reduced, or reduces several parameters' together, it is kept
+here instead of in `parameter.grad`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import nn
@@ -17,6 +19,23 @@ Step = Callable[[torch.Tensor, Mesh], torch.Tensor]
 Steps = Sequence[Step]
 
 
+class Bucket(Protocol):
+    """Where a raw gradient waits until those are there that it is reduced with; `fusion` has the one there is."""
+
+    def take(self, gradient: Gradient, steps: Steps, raw: torch.Tensor) -> None:
+        """Take a raw gradient; what comes of it is handed to the gradient's `finished`."""
+
+    def finish(self) -> None:
+        """Wait for all that was taken."""
+
+
+class Exchange(Protocol):
+    """How gradients are put into buckets; `fusion` has the one there is."""
+
+    def open(self, model: nn.Module, mesh: Mesh) -> None:
+        """Give the gradients of a model their buckets, unless they have them."""
+
+
 class Gradient:
     """The gradient of one parameter, added up over microbatches.
 
@@ -25,32 +44,48 @@ class Gradient:
     layout
         Where the finished gradient lies, as printed.
     deferred
-        Whether the steps wait for `finish`.
+        Whether the steps wait for the last microbatch.
+
+    Attributes
+    ----------
+    buckets
+        Way → the bucket that reduces what comes back by it.
     """
 
     def __init__(self, layout: str, *, deferred: bool) -> None:
         self.layout = layout
         self.deferred = deferred
         self.total: torch.Tensor | None = None
-        self._raw: dict[int, tuple[Steps, torch.Tensor]] = {}
+        self.buckets: dict[int, Bucket] = {}
+        self._raw: dict[tuple[int, Steps], torch.Tensor] = {}
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
         """Take a raw gradient; `way` tells apart raw gradients of one parameter that come back by other steps."""
-        if not self.deferred:
-            self._finished(run(steps, raw, mesh))
-        elif way in self._raw:
-            self._raw[way] = (steps, self._raw[way][1] + raw)
-        else:
-            self._raw[way] = (steps, raw)
+        if self.deferred:
+            # Stages that hold one parameter may bring its gradient back by different steps.
+            key = way, tuple(steps)
+            raw = self._raw[key] + raw if key in self._raw else raw
+            # What waits for others can go before the whole of backward is done.
+            if not mesh.last or way not in self.buckets:
+                self._raw[key] = raw
+                return
+            self._raw.pop(key, None)
+        self._reduce(way, steps, raw, mesh)
 
     def finish(self, mesh: Mesh) -> None:
         """Do the steps that were deferred."""
-        for way in sorted(self._raw):
-            steps, raw = self._raw.pop(way)
-            self._finished(run(steps, raw, mesh))
+        for way, steps in sorted(self._raw, key=lambda key: key[0]):
+            self._reduce(way, steps, self._raw.pop((way, steps)), mesh)
 
-    def _finished(self, part: torch.Tensor) -> None:
+    def finished(self, part: torch.Tensor) -> None:
+        """Add what was reduced."""
         self.total = part if self.total is None else self.total + part
+
+    def _reduce(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
+        if way in self.buckets:
+            self.buckets[way].take(self, steps, raw)
+        else:
+            self.finished(run(steps, raw, mesh))
 
 
 def run(steps: Steps, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
@@ -63,7 +98,7 @@ def run(steps: Steps, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
 def own_gradients(model: nn.Module) -> dict[str, Gradient]:
     """Return the gradients that are kept apart, by the full names of their parameters."""
     return {
-        f"{path}.{name}": gradient
+        f"{path}.{name}".lstrip("."): gradient
         for path, module in model.named_modules()
         for name, gradient in getattr(module, "gradients", {}).items()
     }
@@ -71,5 +106,8 @@ def own_gradients(model: nn.Module) -> dict[str, Gradient]:
 
 def finish_gradients(model: nn.Module, mesh: Mesh) -> None:
     """Finish the gradients of a step."""
-    for gradient in own_gradients(model).values():
+    own = own_gradients(model).values()
+    for gradient in own:
         gradient.finish(mesh)
+    for bucket in {id(b): b for gradient in own for b in gradient.buckets.values()}.values():
+        bucket.finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import product
 from math import prod
 from typing import Any, TypeVar
@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 
 Axes = tuple[str, ...]
+Line = tuple[str, tuple[int, ...]]
+"""An axis and some coordinates along it: ranks that differ in nothing else."""
 Found = TypeVar("Found")
 
 
@@ -27,11 +29,12 @@ class Mesh:
     Attributes
     ----------
     log
-        If a list, each communication appends (kind, axes, elements passed in, elements that come out).
+        If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
-    step, sequence
-        Where training is: the optimizer step, and the first sequence of the microbatch in the step's batch.
+    step, sequence, last
+        Where training is: the optimizer step, the first sequence of the microbatch in the step's batch, and whether
+        this is the step's last microbatch.
     """
 
     compute: torch.dtype = torch.float32
@@ -45,8 +48,10 @@ class Mesh:
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)
         self.log: list[tuple[str, Axes, int, int]] | None = None
-        self.step, self.sequence = 0, 0
+        self.step, self.sequence, self.last = 0, 0, False
         self._groups: dict[Axes, dist.ProcessGroup] = {}
+        self._lines: dict[Line, dist.ProcessGroup | None] = {}
+        self._complete = False
         self._found: dict[object, Any] = {}
 
     def size(self, *axes: str) -> int:
@@ -98,15 +103,44 @@ class Mesh:
         """Return the process group over `axes`; all ranks must ask for the same groups in the same order."""
         key = tuple(axis for axis in self.sizes if axis in axes)
         if key not in self._groups:
-            others = [axis for axis in self.sizes if axis not in key]
-            names = list(self.sizes)
-            groups = []
-            for fixed in product(*(range(self.sizes[axis]) for axis in others)):
-                at = dict(zip(others, fixed, strict=True))
-                members = product(*(range(self.sizes[n]) if n in key else [at[n]] for n in names))
-                groups.append([self._rank_at(coordinates) for coordinates in members])
-            self._groups[key], _ = dist.new_subgroups_by_enumeration(groups)
+            if self._complete:
+                raise RuntimeError(
+                    f"ranks want to communicate over {' and '.join(key)}, for which no group was made at the start: "
+                    f"name these axes among the groups of the pipeline"
+                )
+            members = {axis: list(range(self.sizes[axis])) for axis in key}
+            self._groups[key], _ = dist.new_subgroups_by_enumeration(self._apart(members))
         return self._groups[key]
+
+    def line(self, axis: str, coordinates: tuple[int, ...]) -> dist.ProcessGroup:
+        """Return the group of the ranks at some coordinates along one axis; `make_groups` must have made it."""
+        group = self._lines[axis, coordinates]
+        assert group is not None, f"rank {self.rank} is not at one of {coordinates} along {axis}"
+        return group
+
+    def make_groups(self, sets: Iterable[Axes], lines: Iterable[Line]) -> None:
+        """Make all groups that ranks will ask for, in one order; another one is an error from now on.
+
+        Ranks that run different programs ask for groups in different order, and would wait for each other for ever.
+        """
+        for axes in sets:
+            self.group(axes)
+        for axis, coordinates in lines:
+            group, _ = dist.new_subgroups_by_enumeration(self._apart({axis: sorted(coordinates)}))
+            self._lines[axis, coordinates] = group
+            if group is not None and self.device.type != "cpu":
+                # Connects now: a first message would make its sender wait until it is received.
+                dist.all_reduce(torch.zeros(1, device=self.device), group=group)
+        self._complete = True
+
+    def _apart(self, members: dict[str, list[int]]) -> list[list[int]]:
+        """Return the ranks with given coordinates along some axes, a list for each place along the others."""
+        others = [axis for axis in self.sizes if axis not in members]
+        groups = []
+        for fixed in product(*(range(self.sizes[axis]) for axis in others)):
+            at = members | {axis: [place] for axis, place in zip(others, fixed, strict=True)}
+            groups.append([self._rank_at(places) for places in product(*(at[axis] for axis in self.sizes))])
+        return groups
 
     def order(self, axes: Axes) -> list[int] | None:
         """Return, per position along `axes`, the place in the process group; None if they are the same."""
@@ -123,9 +157,12 @@ class Mesh:
 
     def close(self) -> None:
         """Destroy the process groups that this mesh made."""
-        for group in self._groups.values():
-            dist.destroy_process_group(group)
+        for group in (*self._groups.values(), *self._lines.values()):
+            if group is not None:
+                dist.destroy_process_group(group)
         self._groups.clear()
+        self._lines.clear()
+        self._complete = False
 
     def _rank_at(self, coordinates: tuple[int, ...]) -> int:
         rank = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -27,10 +28,10 @@ class Update:
         Layout of the gradient, if it is kept apart from the parameter's `grad`.
     deferred
         Whether raw gradients are kept over the microbatches.
-    apart
-        Whether the optimizer has values of its own, in its layout or place.
-    place, state
-        `device` or `host`: where the values are stored, and where the optimizer's state lies.
+    state
+        Layout of the optimizer's values and state, if it has values of its own.
+    place, state_place
+        `device` or `host`: where the values are stored, and where the optimizer's values and state lie.
     master, reduce, publish
         Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
         values to where they are stored.
@@ -38,9 +39,9 @@ class Update:
 
     gradient: str | None = None
     deferred: bool = False
-    apart: bool = False
     place: str = "device"
-    state: str = "device"
+    state: str | None = None
+    state_place: str = "device"
     master: Steps = ()
     reduce: Steps = ()
     publish: Steps = ()
@@ -76,6 +77,10 @@ class Weights(nn.Module):
             place = "cpu" if name in self.updates and self.updates[name].place == "host" else mesh.device
             empty = torch.empty(local_shape(layout, shape, mesh), device=place)
             self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
+
+    if TYPE_CHECKING:
+        # Parameters and modules are held by name; torch says of neither which it is.
+        def __getattr__(self, name: str) -> Any: ...
 
     def holding(self, modules: dict[str, nn.Module]) -> Weights:
         """Return itself, with modules put in by name."""

@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 
 from .mesh import Axes, Mesh
+from .names import all_gather_single as _gather
+from .names import reduce_scatter_single as _scatter
 
 Part = tuple[int, Axes]
 """A tensor dim, and mesh axes on it."""
@@ -22,9 +24,6 @@ _REDUCE = {
     "max": dist.ReduceOp.MAX,
     "min": dist.ReduceOp.MIN,
 }
-# torch 2.13 renamed these two; older releases know the names on the right only.
-_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
-_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 
 
 @dataclass(frozen=True)
@@ -73,19 +72,26 @@ class ReduceScatter:
     more: tuple[Part, ...] = ()
     op: str = "sum"
 
-    def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-        """Return this rank's part of the result."""
+    @property
+    def group(self) -> Axes:
+        """The axes of all dims."""
+        return tuple(axis for _, along in ((self.dim, self.axes), *self.more) for axis in along)
+
+    def parts(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
+        """Return what goes to each rank of the group, stacked in front by their places in it."""
         cut = x
-        axes: Axes = ()
         for major, (dim, along) in enumerate(((self.dim, self.axes), *self.more)):
             n = mesh.size(*along)
             cut = cut.unflatten(major + dim, (n, cut.shape[major + dim] // n)).movedim(major + dim, major)
-            axes = (*axes, *along)
-        parts = _by_place(cut.flatten(0, len(self.more)), mesh, axes)
+        return _by_place(cut.flatten(0, len(self.more)), mesh, self.group)
+
+    def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
+        """Return this rank's part of the result."""
+        parts = self.parts(x, mesh)
         out = x.new_empty(parts.shape[1:])
         flat = parts.view(parts.shape[0] * parts.shape[1], *parts.shape[2:])
-        _scatter(out, flat, op=_REDUCE[self.op], group=mesh.group(axes))
-        return logged(mesh, "reduce_scatter", axes, x, mean_of(out, len(parts)) if self.op == "mean" else out)
+        _scatter(out, flat, op=_REDUCE[self.op], group=mesh.group(self.group))
+        return logged(mesh, "reduce_scatter", self.group, x, mean_of(out, len(parts)) if self.op == "mean" else out)
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,18 @@ def _by_place(parts: torch.Tensor, mesh: Mesh, axes: Axes) -> torch.Tensor:
     return parts.contiguous()
 
 
+def scatter_sum(parts: torch.Tensor, group: dist.ProcessGroup) -> tuple[torch.Tensor, dist.Work]:
+    """Start to add up what every rank has for this one, its row of `parts`; it is there when the work is done."""
+    out = parts.new_empty(parts.shape[1:])
+    return out, _scatter(out, parts.flatten(0, 1), group=group, async_op=True)
+
+
+def gather_rows(x: torch.Tensor, ranks: int, group: dist.ProcessGroup) -> tuple[torch.Tensor, dist.Work]:
+    """Start to get the flat `x` of every rank as a row; they are there when the work is done."""
+    out = x.new_empty((ranks, len(x)))
+    return out, _gather(out.view(-1), x, group=group, async_op=True)
+
+
 def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
     """Turn a sum into its mean, in its element type; gloo has no reduction of this name."""
     return total.div_(count) if total.is_floating_point() else total.div_(count, rounding_mode="floor")
@@ -193,5 +211,5 @@ def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:
 def logged(mesh: Mesh, kind: str, axes: Axes, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     """Return what a communication gives, after noting it in the mesh's log if there is one."""
     if mesh.log is not None:
-        mesh.log.append((kind, axes, x.numel(), out.numel()))
+        mesh.log.append((kind, axes, x.numel() * x.element_size(), out.numel() * out.element_size()))
     return out

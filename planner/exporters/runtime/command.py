@@ -1,0 +1,107 @@
+"""What `train.py` does: read the command line, join the ranks, build the model, train it, and end in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from .data import Source
+from .failure import Watch, join
+from .in_stages import RunsInStages
+from .mesh import Mesh
+from .optimizer import MasterAdamW
+from .options import Options, parse
+from .parameters import initialise
+from .profiling import profiled
+from .progress import Progress
+from .rate import Rate
+from .scaling import LossScale
+from .settings import Settings
+from .signals import Stop
+from .tokens import TokenFiles, token_feeds
+from .trainer import State, Training, synthetic
+
+Build = Callable[[Mesh], nn.Module]
+
+
+def main(build: Build, settings: Settings, arguments: Sequence[str] | None = None) -> None:
+    """Train as the command line says.
+
+    Parameters
+    ----------
+    build
+        Makes this rank's part of the model.
+    arguments
+        In place of the command line's.
+
+    Raises
+    ------
+    SystemExit
+        With 128 + its number where a signal ended training before its last step.
+    """
+    options = parse(settings, arguments)
+    settings = settings.in_microbatches(options.microbatches)
+    # Tensors that the model makes itself, in its own type.
+    torch.set_default_dtype(getattr(torch, options.dtype))
+    device = join(options.timeout)
+    with Watch(patience=options.patience):
+        number = run(build, settings, options, Mesh(settings.mesh, device))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    if number:
+        raise SystemExit(128 + number)
+
+
+def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
+    """Train, and return the signal that ended training early, or 0."""
+    mesh.compute = getattr(torch, options.dtype)
+    model = build(mesh).to(mesh.compute)
+    initialise(model, mesh, seed=options.seed)
+    if isinstance(model, RunsInStages):
+        model.spread()
+    if options.compile:
+        model.compile()
+    training = Training(
+        model,
+        settings,
+        mesh,
+        MasterAdamW(model, mesh, betas=options.betas, weight_decay=options.weight_decay),
+        rate=Rate(options.lr, options.steps, options.schedule, options.warmup, options.lr_end),
+        state=State(seed=options.seed, scale=LossScale() if options.dtype == "float16" else None),
+        clip=options.clip,
+        checkpoints=options.checkpoints,
+    )
+    source = source_of(settings, options)
+    progress = Progress(settings, mesh, dtype=options.dtype, file=options.log_file)
+    with Stop(mesh.device) as stop, profiled(options.profile, options.profile_folder, mesh) as profile:
+        while training.state.step < options.steps:
+            last = training.state.step + 1 == options.steps
+            tell = training.state.step % options.log_every == 0 or last
+            taken = training.step(source, norm=tell)
+            progress.passed()
+            if tell:
+                state = training.state
+                progress.write(
+                    step=taken.step, loss=taken.loss, norm=taken.norm, rate=taken.rate,
+                    scale=state.scale, skipped=state.skipped,
+                )  # fmt: skip
+            profile()
+            number = stop.agreed()
+            training.save(last=last or number > 0)
+            if number and not last:
+                if mesh.rank == 0:
+                    print(f"ended by signal {number} after step {taken.step}", flush=True)
+                return number
+    return 0
+
+
+def source_of(settings: Settings, options: Options) -> Source:
+    """Return where batches come from."""
+    if not options.data:
+        return synthetic(settings, options.seed)
+    tokens, _ = token_feeds(settings.inputs)
+    files = TokenFiles(options.data, dtype=options.data_type, length=tokens.shape[1], seed=options.seed)
+    return lambda _, samples: files.batch(samples, settings.inputs)

@@ -1,0 +1,81 @@
+"""What the plan fixes about a run; the command line may change the number of microbatches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from .data import Feed
+from .gradients import Exchange
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the plan fixes about a run.
+
+    Parameters
+    ----------
+    mesh
+        Axis → size.
+    samples
+        Samples, such as sequences or images, of an optimizer step.
+    microbatches
+        Parts of a step that go through the model one after the other.
+    inputs
+        What the model's inputs are fed with, in their order.
+    dtype
+        Element type of parameters and computation.
+    tokens
+        Tokens of a sample; 0 where samples are no sequences.
+    multiple
+        What the samples of a microbatch must be a multiple of if there are more or fewer microbatches than planned;
+        None where the model's code holds the size of the planned ones.
+    flops
+        FLOPs of a step of the whole model, forward and backward, without what sharding and recomputing add.
+    summed
+        Data ranks, if gradients are those of the loss times data ranks and microbatches; 0 if those of the loss.
+    gradients
+        How gradients are put into buckets; None where each is reduced by itself.
+    device, peak_flops
+        The planned device, and its peak in FLOP/s by element type.
+    """
+
+    mesh: dict[str, int]
+    samples: int
+    microbatches: int
+    inputs: tuple[Feed, ...]
+    dtype: str
+    regather: bool = False
+    summed: int = 0
+    gradients: Exchange | None = None
+    tokens: int = 0
+    multiple: int | None = None
+    flops: float = 0.0
+    device: str = ""
+    peak_flops: dict[str, float] = field(default_factory=dict)
+
+    def in_microbatches(self, count: int) -> Settings:
+        """Return the settings with a step cut into `count` microbatches.
+
+        Raises
+        ------
+        ValueError
+            Where the batch does not divide, or the model's code is written for microbatches of the planned size.
+        """
+        if count == self.microbatches:
+            return self
+        if count < 1 or self.samples % count:
+            legal = [n for n in range(1, self.samples + 1) if self.samples % n == 0]
+            raise ValueError(
+                f"{self.samples} samples a step can't be cut into {count} microbatches; use one of {legal}"
+            )
+        if self.multiple is None:
+            raise ValueError(
+                f"model.py is written for microbatches of {self.samples // self.microbatches} samples; "
+                f"for {count} instead of {self.microbatches}, export the plan with that number"
+            )
+        if self.samples // count % self.multiple:
+            raise ValueError(
+                f"microbatches of {self.samples // count} samples do not divide over the ranks, which need a multiple "
+                f"of {self.multiple}; use fewer than {count}"
+            )
+        return replace(self, microbatches=count)

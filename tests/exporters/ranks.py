@@ -1,0 +1,165 @@
+"""Rank processes that run a function of a test, or a bundle's training, and may be killed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a bundle's training left: loss and record of the log by step, codes and output by rank.
+
+    The code of a rank that did not end by itself is None. Seconds are those from the first rank's end to the last's.
+    """
+
+    losses: dict[int, float]
+    records: dict[int, dict[str, Any]]
+    codes: tuple[int | None, ...]
+    texts: tuple[str, ...]
+    seconds: float
+
+
+class RankProcesses:
+    """Forks ranks from one process that has loaded torch; a context manager that ends it."""
+
+    def __enter__(self) -> RankProcesses:
+        self._folder = tempfile.TemporaryDirectory()
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-m", "tests.exporters.zygote", self._folder.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._zygote.stdin
+        assert self._zygote.stdout
+        self._zygote.stdin.close()
+        self._zygote.stdout.close()
+        self._zygote.wait(10)
+        self._folder.cleanup()
+
+    def run(self, world: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return what `function(rank, *arguments)` gives on each of `world` ranks that are joined by gloo."""
+        with tempfile.TemporaryDirectory() as store:
+            codes, texts, _ = self._forked(
+                _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], 120.0
+            )
+        assert set(codes) == {0}, "\n".join(texts)
+        return [pickle.loads((Path(self._folder.name) / f"{rank}.answer").read_bytes()) for rank in range(world)]
+
+    def train(
+        self,
+        world: int,
+        bundle: Path,
+        *options: str,
+        victim: int | None = None,
+        step: int = 0,
+        saving: bool = False,
+        patience: float = 120.0,
+    ) -> Training:
+        """Run a bundle's training, as a launcher would that does not end the others when one rank ends.
+
+        Parameters
+        ----------
+        victim
+            Rank that gets SIGKILL in the middle of a step of this run, or of saving after the step before.
+        """
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = Path(self._folder.name) / "log.jsonl"
+        log.unlink(missing_ok=True)
+        options = (*options, "--log-file", str(log))
+        codes, texts, seconds = self._forked(
+            _train,
+            [(r, world, port, bundle, options, (step, saving) if r == victim else None) for r in range(world)],
+            patience,
+        )
+        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        records = {record["step"]: record for record in map(json.loads, lines)}
+        losses = {step: record["loss"] for step, record in records.items()}
+        return Training(losses, records, codes, texts, seconds)
+
+    def _forked(
+        self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], patience: float
+    ) -> tuple[tuple[int | None, ...], tuple[str, ...], float]:
+        assert self._zygote.stdin
+        assert self._zygote.stdout
+        pickle.dump((function, arguments, patience), self._zygote.stdin)
+        self._zygote.stdin.flush()
+        codes, seconds = pickle.load(self._zygote.stdout)
+        texts = ((Path(self._folder.name) / f"{r}.txt").read_text("utf-8") for r in range(len(arguments)))
+        return codes, tuple(texts), seconds
+
+
+def imported(folder: Path) -> ModuleType:
+    """Import a bundle's `train` module, in place of another bundle's."""
+    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+        del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module("train")
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _joined(rank: int, world: int, store: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    import torch.distributed as dist
+
+    if world > 1:
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    return function(rank, *arguments)
+
+
+def _train(
+    rank: int, world: int, port: int, bundle: Path, options: tuple[str, ...], killed: tuple[int, bool] | None
+) -> None:
+    os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
+    sys.argv = ["train.py", *options]
+    train: Any = imported(bundle)
+    if killed:
+        _kill_in(*killed)
+    train.main(train.MODEL, train.SETTINGS)
+
+
+def _kill_in(step: int, saving: bool) -> None:
+    """Make this process end by SIGKILL."""
+    from torch.distributed.checkpoint.filesystem import FileSystemWriter
+
+    trainer: Any = sys.modules["parallel.trainer"]
+    count, run_step, write = 0, trainer.loss_of_step, FileSystemWriter.write_data
+
+    def dying(*arguments: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == step + 1 and not saving:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run_step(*arguments, **options)
+
+    def half(*arguments: Any) -> Any:
+        written = write(*arguments)
+        if count == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    trainer.loss_of_step = dying
+    if saving:
+        FileSystemWriter.write_data = half  # type: ignore[method-assign]
