@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -13,6 +14,7 @@ from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
 from planner.core.collective import Redistribution
 from planner.core.crossing import Crossing, Leg
+from planner.core.gradient_decision import GradientDecision
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -32,6 +34,7 @@ from .schemas import (
     Effect,
     FactorDecision,
     FrontWay,
+    Gradients,
     KeepDecision,
     MemoryPart,
     MeshAxis,
@@ -50,7 +53,9 @@ from .schemas import (
 from .store import StoredPlan
 
 COMPUTE = ("compute, forward", "compute, backward")
-COMMUNICATION = ("communication of activations", "exposed communication of parameters")
+COMMUNICATION = (
+    "communication of activations", "exposed communication of parameters", "exposed gradient communication",
+)  # fmt: skip
 
 
 def json_answer(value: object, kind: Any = None, *, status: int = 200, etag: int | None = None) -> Response:
@@ -100,9 +105,14 @@ def state_answer(plan: StoredPlan, found: Evaluated, *, status: int = 200) -> Re
     state = PlanState(
         id=plan.id, name=plan.name, version=plan.version, undo=plan.undo, redo=plan.redo, cluster=d.cluster,
         global_batch=d.global_batch, seq=d.seq, microbatches=d.microbatches, precision=d.precision,
+        gradients=_gradients(d.gradients),
         model=model_ref(plan.source), decisions=decisions(d), view=found.view, summary=summary(found),
     )  # fmt: skip
     return json_answer(state, status=status, etag=plan.version)
+
+
+def _gradients(d: GradientDecision) -> Gradients:
+    return Gradients.model_validate(asdict(d) | {"indices": list(d.indices)})
 
 
 def decisions(d: Decisions) -> list[Decision]:
@@ -132,7 +142,7 @@ def summary(found: Evaluated) -> Summary:
     return Summary(
         step_time_s=step.value, interval_s=report.interval,
         compute_s=sum(step.child(name).value for name in COMPUTE),
-        communication_s=sum(step.child(name).value for name in COMMUNICATION),
+        communication_s=sum(child.value for child in step.children if child.name in COMMUNICATION),
         optimizer_s=step.child("optimizer").value,
         memory_bytes=report.memory.value, capacity_bytes=report.capacity_bytes,
         memory_parts=[MemoryPart(name=part.name, bytes=part.value) for part in report.memory.children],

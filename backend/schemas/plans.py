@@ -50,6 +50,17 @@ class ParameterDecision(BaseModel):
 Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision, Field(discriminator="type")]
 
 
+class Gradients(BaseModel):
+    """How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index."""
+
+    fusion: Literal["none", "auto", "size", "index"]
+    bucket_bytes: int
+    indices: list[int]
+    reduction: Literal["mean", "sum"]
+    overlap: bool
+    compression: Literal["none", "bf16", "fp16", "int8", "one_bit"]
+
+
 class MemoryPart(BaseModel):
     """A part of a device's memory."""
 
@@ -95,6 +106,7 @@ class PlanState(BaseModel):
     seq: int
     microbatches: int
     precision: str
+    gradients: Gradients
     model: ModelRef
     decisions: list[Decision]
     view: PlanView

@@ -65,6 +65,15 @@ class PlanOptions:
             help="Keep results Partial over an axis, carried by operands, e.g. 'residual_mlp tp 0,1'. Repeatable.",
         ),
     ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'WORDS'",
+            help="How gradients are reduced: auto, size:25MiB or index:8,16 (which share a collective), overlap, sum, "
+            "and bf16, fp16, int8 or one_bit (what is passed), e.g. 'auto overlap'; none of these for one by one, "
+            "waited for, in the mean.",
+        ),
+    ] = None
     global_batch: Annotated[
         int | None,
         typer.Option(metavar="N", help="Samples a step, such as sequences. [default: one a data rank and microbatch]"),

@@ -115,6 +115,8 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
         )  # fmt: skip
     for text in options.keep or ():
         plan = plan.keep(*syntax.keep(text))
+    if options.gradients is not None:
+        plan = replace(plan, decisions=replace(plan.decisions, gradients=syntax.gradients(options.gradients)))
     return plan
 
 

@@ -699,6 +699,18 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Action
+         * @description One pass of one microbatch through one stage; see the module docstring.
+         */
+        Action: {
+            /** Kind */
+            kind: string;
+            /** Microbatch */
+            microbatch: number;
+            /** Stage */
+            stage: number;
+        };
+        /**
          * Badge
          * @description A collective on an edge.
          *
@@ -787,6 +799,16 @@ export interface components {
             size: string;
             /** Total */
             total: number;
+        };
+        /**
+         * Chain
+         * @description Stages that a microbatch passes one after the other, and the microbatches that do.
+         */
+        Chain: {
+            /** Microbatches */
+            microbatches: number[];
+            /** Stages */
+            stages: number[];
         };
         /**
          * Choice
@@ -958,6 +980,9 @@ export interface components {
          *     parameter, again
          *         Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
          *         forward.
+         *     gradients
+         *         Of a bucket: the parameters whose gradients share it; `value` is the first of them, and `count` counts buckets
+         *         that differ in their layers alone.
          */
         CollectiveRow: {
             /**
@@ -969,6 +994,11 @@ export interface components {
             axes: string[];
             /** Count */
             count: number;
+            /**
+             * Gradients
+             * @default []
+             */
+            gradients: string[];
             /** Group Size */
             group_size: number;
             /** Kind */
@@ -1180,7 +1210,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1335,6 +1365,74 @@ export interface components {
             seconds: number;
             /** Steps */
             steps: string[];
+        };
+        /**
+         * Gradients
+         * @description How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index.
+         */
+        Gradients: {
+            /** Bucket Bytes */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices: number[];
+            /** Overlap */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+        };
+        /**
+         * GradientsChange
+         * @description Change how gradients are reduced over the ranks.
+         */
+        GradientsChange: {
+            /**
+             * Bucket Bytes
+             * @default 0
+             */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @default none
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @default none
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices?: number[];
+            /**
+             * Overlap
+             * @default false
+             */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @default mean
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "gradients";
         };
         /**
          * GroupView
@@ -1727,6 +1825,40 @@ export interface components {
             type: "parameter";
         };
         /**
+         * PipelineReport
+         * @description The pipeline of a priced plan.
+         *
+         *     Parameters
+         *     ----------
+         *     rank_memory
+         *         Bytes that each rank of the pipeline holds at its peak.
+         *     bound
+         *         Seconds that no order of these stages can go below.
+         *     bubbles
+         *         Definition → share, as in `schedules.Bubble`.
+         *     note
+         *         How good an automatic schedule is; empty for others.
+         */
+        PipelineReport: {
+            /** Bound */
+            bound: number;
+            /** Bubbles */
+            bubbles: [
+                string,
+                number
+            ][];
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+            /** Rank Memory */
+            rank_memory: number[];
+            /** Stages */
+            stages: components["schemas"]["StageReport"][];
+            timeline: components["schemas"]["Timeline"];
+        };
+        /**
          * Place
          * @description Characters `start … stop-1` of a text that was sent, or its end.
          */
@@ -1749,6 +1881,7 @@ export interface components {
             decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"])[];
             /** Global Batch */
             global_batch: number;
+            gradients: components["schemas"]["Gradients"];
             /** Id */
             id: string;
             /** Microbatches */
@@ -2191,6 +2324,8 @@ export interface components {
          *         Model FLOPs over what all devices could do in the step time.
          *     samples_per_second, tokens_per_second
          *         Throughput of the whole cluster; a model without sequences has no tokens.
+         *     pipeline
+         *         None for a model in one piece.
          */
         Report: {
             /** Capacity Bytes */
@@ -2209,11 +2344,37 @@ export interface components {
             memory: components["schemas"]["CostItem"];
             /** Mfu */
             mfu: number;
+            pipeline: components["schemas"]["PipelineReport"] | null;
             /** Samples Per Second */
             samples_per_second: number;
             step_time: components["schemas"]["CostItem"];
             /** Tokens Per Second */
             tokens_per_second: number | null;
+        };
+        /**
+         * Schedule
+         * @description The order of every rank.
+         *
+         *     Parameters
+         *     ----------
+         *     name
+         *         Key of the table `SCHEDULES`, or what a file said.
+         *     placement
+         *         Rank of every stage.
+         *     chains
+         *         See the module docstring.
+         *     orders
+         *         Per rank, the cells in the order in which they run.
+         */
+        Schedule: {
+            /** Chains */
+            chains: components["schemas"]["Chain"][];
+            /** Name */
+            name: string;
+            /** Orders */
+            orders: components["schemas"]["Action"][][][];
+            /** Placement */
+            placement: number[];
         };
         /**
          * ScheduleAnswer
@@ -2366,6 +2527,35 @@ export interface components {
             ][][];
         };
         /**
+         * Span
+         * @description One stretch of time on a stream of a rank.
+         *
+         *     Parameters
+         *     ----------
+         *     stream
+         *         `compute`, `forward` and `backward` (messages, at the sender), or `reduce`.
+         *     actions
+         *         What runs: one action, or the two of an overlapped pair; for a message, the action that made it; empty for the
+         *         reduction (`stage` says whose) and the optimizer.
+         */
+        Span: {
+            /** Actions */
+            actions: components["schemas"]["Action"][];
+            /** Rank */
+            rank: number;
+            /**
+             * Stage
+             * @default -1
+             */
+            stage: number;
+            /** Start */
+            start: number;
+            /** Stop */
+            stop: number;
+            /** Stream */
+            stream: string;
+        };
+        /**
          * SplitAxisChange
          * @description Cut a mesh axis into several.
          */
@@ -2379,6 +2569,114 @@ export interface components {
              * @enum {string}
              */
             type: "split_axis";
+        };
+        /**
+         * StageReport
+         * @description One stage of a pipeline.
+         *
+         *     Parameters
+         *     ----------
+         *     ranks
+         *         Coordinates along the pipeline's axis that hold it.
+         *     items
+         *         Operators and runs of layers that it runs, in order.
+         *     times
+         *         Seconds and bytes of one microbatch.
+         *     memory
+         *         Item of the memory report → bytes, with one microbatch under way.
+         *     flops
+         *         Forward and backward FLOPs of one microbatch on one device.
+         *     alone
+         *         Tree of the time that the stage would take for a step without the others.
+         */
+        StageReport: {
+            alone: components["schemas"]["CostItem"];
+            /** Flops */
+            flops: number;
+            /** Index */
+            index: number;
+            /** Items */
+            items: string[];
+            /** Memory */
+            memory: [
+                string,
+                number
+            ][];
+            /** Ranks */
+            ranks: number[];
+            times: components["schemas"]["StageTimes"];
+        };
+        /**
+         * StageTimes
+         * @description What one stage costs for one microbatch, and once a step.
+         *
+         *     Parameters
+         *     ----------
+         *     forward, backward_input, backward_weight
+         *         Seconds of a pass; a full backward takes the sum of the last two.
+         *     recompute
+         *         Seconds that the first backward pass spends on repeating the forward; not contained in the others.
+         *     send_forward, send_backward
+         *         Seconds that the result takes to the rank of the next stage, and the gradient to the rank of the one before.
+         *         They count only where that is another rank.
+         *     reduce
+         *         Seconds of the gradient reduction of the stage's parameters, once a step, beside the compute.
+         *     optimizer
+         *         Seconds of the update of its parameters, once a step, after all reductions on its rank.
+         *     activation
+         *         Bytes that a microbatch keeps from its forward to the end of its backward.
+         *     weight_gradient
+         *         Bytes of these that are kept between the two halves of a split backward.
+         *     resident
+         *         Bytes that the stage holds all the time: parameters, gradients, optimizer state.
+         */
+        StageTimes: {
+            /**
+             * Activation
+             * @default 0
+             */
+            activation: number;
+            /** Backward Input */
+            backward_input: number;
+            /** Backward Weight */
+            backward_weight: number;
+            /** Forward */
+            forward: number;
+            /**
+             * Optimizer
+             * @default 0
+             */
+            optimizer: number;
+            /**
+             * Recompute
+             * @default 0
+             */
+            recompute: number;
+            /**
+             * Reduce
+             * @default 0
+             */
+            reduce: number;
+            /**
+             * Resident
+             * @default 0
+             */
+            resident: number;
+            /**
+             * Send Backward
+             * @default 0
+             */
+            send_backward: number;
+            /**
+             * Send Forward
+             * @default 0
+             */
+            send_forward: number;
+            /**
+             * Weight Gradient
+             * @default 0
+             */
+            weight_gradient: number;
         };
         /**
          * Summary
@@ -2457,12 +2755,35 @@ export interface components {
             value: string;
         };
         /**
+         * Timeline
+         * @description A simulated step.
+         *
+         *     Parameters
+         *     ----------
+         *     spans
+         *         Per rank, the spans of all its streams, each stream in order.
+         *     memory
+         *         Per rank, points (time, bytes held from then on).
+         */
+        Timeline: {
+            /** Memory */
+            memory: [
+                number,
+                number
+            ][][];
+            schedule: components["schemas"]["Schedule"];
+            /** Spans */
+            spans: components["schemas"]["Span"][][];
+            /** Times */
+            times: components["schemas"]["StageTimes"][];
+        };
+        /**
          * Trial
          * @description Changes to price without making them.
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["ClearChange"])[];
         };
     };
     responses: never;
@@ -2471,9 +2792,11 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Action = components['schemas']['Action'];
 export type Badge = components['schemas']['Badge'];
 export type BatchChange = components['schemas']['BatchChange'];
 export type Cell = components['schemas']['Cell'];
+export type Chain = components['schemas']['Chain'];
 export type Choice = components['schemas']['Choice'];
 export type ClearChange = components['schemas']['ClearChange'];
 export type Cluster = components['schemas']['Cluster'];
@@ -2498,6 +2821,8 @@ export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FrontWay = components['schemas']['FrontWay'];
+export type Gradients = components['schemas']['Gradients'];
+export type GradientsChange = components['schemas']['GradientsChange'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
 export type HistoryStep = components['schemas']['HistoryStep'];
@@ -2516,6 +2841,7 @@ export type NewPlan = components['schemas']['NewPlan'];
 export type NodeView = components['schemas']['NodeView'];
 export type ParameterChange = components['schemas']['ParameterChange'];
 export type ParameterDecision = components['schemas']['ParameterDecision'];
+export type PipelineReport = components['schemas']['PipelineReport'];
 export type Place = components['schemas']['Place'];
 export type PlanState = components['schemas']['PlanState'];
 export type PlanSummary = components['schemas']['PlanSummary'];
@@ -2534,14 +2860,19 @@ export type RedistributionRequest = components['schemas']['RedistributionRequest
 export type RedistributionStep = components['schemas']['RedistributionStep'];
 export type Registry = components['schemas']['Registry'];
 export type Report = components['schemas']['Report'];
+export type Schedule = components['schemas']['Schedule'];
 export type ScheduleAnswer = components['schemas']['ScheduleAnswer'];
 export type ScheduleEntry = components['schemas']['ScheduleEntry'];
 export type ScheduleNumbers = components['schemas']['ScheduleNumbers'];
 export type ScheduleRequest = components['schemas']['ScheduleRequest'];
 export type Slices = components['schemas']['Slices'];
+export type Span = components['schemas']['Span'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
+export type StageReport = components['schemas']['StageReport'];
+export type StageTimes = components['schemas']['StageTimes'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
+export type Timeline = components['schemas']['Timeline'];
 export type Trial = components['schemas']['Trial'];
 export type $defs = Record<string, never>;
 export interface operations {
