@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
 from planner import compose
-from planner.collectives import COLLECTIVES
+from planner.collectives import is_local
 from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
 from planner.core.collective import Redistribution
@@ -42,6 +44,7 @@ from .schemas import (
     ModelRef,
     NewPlan,
     ParameterDecision,
+    PipelineState,
     PlanState,
     PlanSummary,
     PresetUse,
@@ -52,10 +55,21 @@ from .schemas import (
 )
 from .store import StoredPlan
 
-COMPUTE = ("compute, forward", "compute, backward")
-COMMUNICATION = (
-    "communication of activations", "exposed communication of parameters", "exposed gradient communication",
-)  # fmt: skip
+PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "compute": ("compute, forward", "compute, backward"),
+    "communication": (
+        "communication of activations", "exposed communication of parameters", "exposed gradient communication",
+    ),
+    "optimizer": ("optimizer",),
+    "bubble": (),
+})  # fmt: skip
+PIPELINE: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "compute": ("work", "recompute"),
+    "communication": ("messages",),
+    "optimizer": ("after the last pass",),
+    "bubble": ("bubble of the schedule", "imbalance"),
+})  # fmt: skip
+"""What a summary adds up → items of the step time."""
 
 
 def json_answer(value: object, kind: Any = None, *, status: int = 200, etag: int | None = None) -> Response:
@@ -106,7 +120,8 @@ def state_answer(plan: StoredPlan, found: Evaluated, *, status: int = 200) -> Re
         id=plan.id, name=plan.name, version=plan.version, undo=plan.undo, redo=plan.redo, cluster=d.cluster,
         global_batch=d.global_batch, seq=d.seq, microbatches=d.microbatches, precision=d.precision,
         gradients=_gradients(d.gradients),
-        model=model_ref(plan.source), decisions=decisions(d), view=found.view, summary=summary(found),
+        model=model_ref(plan.source), decisions=decisions(d), pipeline=pipeline_state(d),
+        view=found.view, summary=summary(found),
     )  # fmt: skip
     return json_answer(state, status=status, etag=plan.version)
 
@@ -135,15 +150,28 @@ def decisions(d: Decisions) -> list[Decision]:
     ]
 
 
+def pipeline_state(d: Decisions) -> PipelineState | None:
+    """Return what a plan decides about its pipeline."""
+    if d.pipeline is None:
+        return None
+    stages = [(use.target, use.stage) for use in d.pipeline.stages]
+    return PipelineState(
+        axis=d.pipeline.axis, schedule=d.pipeline.schedule, per_rank=d.pipeline.per_rank, stages=stages
+    )
+
+
 def summary(found: Evaluated) -> Summary:
     """Return the numbers at a glance."""
     report = found.report
-    step = report.step_time
+    step, parts = report.step_time, PIPELINE if found.report.pipeline else PLAIN
+
+    def part(name: str) -> float:
+        return sum(child.value for child in step.children if child.name in parts[name])
+
     return Summary(
         step_time_s=step.value, interval_s=report.interval,
-        compute_s=sum(step.child(name).value for name in COMPUTE),
-        communication_s=sum(child.value for child in step.children if child.name in COMMUNICATION),
-        optimizer_s=step.child("optimizer").value,
+        compute_s=part("compute"), communication_s=part("communication"), optimizer_s=part("optimizer"),
+        bubble_s=part("bubble"),
         memory_bytes=report.memory.value, capacity_bytes=report.capacity_bytes,
         memory_parts=[MemoryPart(name=part.name, bytes=part.value) for part in report.memory.children],
         mfu=report.mfu, samples_per_second=report.samples_per_second, tokens_per_second=report.tokens_per_second,
@@ -154,7 +182,7 @@ def summary(found: Evaluated) -> Summary:
 
 def calls(report: Report) -> int:
     """Return how many collectives a rank calls in a step, without what is local."""
-    return sum(row.count for row in report.collectives if not COLLECTIVES[row.kind].local)
+    return sum(row.count for row in report.collectives if not is_local(row.kind))
 
 
 def plan_summary(plan: StoredPlan) -> PlanSummary:

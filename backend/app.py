@@ -29,7 +29,7 @@ from .problems import (
     answer_planner_error,
     answer_refusal,
 )
-from .routes import code, health, jobs, models, plans, redistribute, registry, results, schedules
+from .routes import code, health, jobs, models, pipeline, plans, redistribute, registry, results, schedules
 from .security import Access, SecurityHeaders
 from .settings import Settings
 from .store import VersionConflict
@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None, *, page: Path | None = None, bu
     app.add_exception_handler(PlannerError, answer_planner_error)
     app.add_exception_handler(Refusal, answer_refusal)
     app.add_exception_handler(VersionConflict, answer_conflict)
-    for module in (health, registry, models, plans, results, code, jobs, redistribute, schedules):
+    for module in (health, registry, models, plans, results, pipeline, code, jobs, redistribute, schedules):
         app.include_router(module.router)
     serve_page(app, page or page_folder())
     return app

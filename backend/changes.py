@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner import Plan
+from planner import Plan, compose
 from planner.core.mesh import DeviceMesh
 
 from .limits import check_mesh
 from .schemas import (
     BatchChange,
+    BoundaryChange,
     Change,
     ClearChange,
     FactorChange,
@@ -18,6 +19,7 @@ from .schemas import (
     MeshAxis,
     MeshChange,
     ParameterChange,
+    PipelineChange,
     PrecisionChange,
     PresetChange,
     SplitAxisChange,
@@ -53,6 +55,20 @@ def _apply(plan: Plan, change: Change) -> Plan:
             )  # fmt: skip
         case PresetChange():
             return plan.preset(change.name, **change.axes)
+        case ClearChange():
+            return plan.clear()
+        case _:
+            return _arrange(plan, change)
+
+
+Arrangement = (
+    MeshChange | SplitAxisChange | BatchChange | PrecisionChange | GradientsChange | PipelineChange | BoundaryChange
+)
+"""Changes to what the whole plan runs on and in which order."""
+
+
+def _arrange(plan: Plan, change: Arrangement) -> Plan:
+    match change:
         case MeshChange():
             return plan.on(cluster=change.cluster, mesh=mesh_of(change.axes))
         case SplitAxisChange():
@@ -66,8 +82,13 @@ def _apply(plan: Plan, change: Change) -> Plan:
                 fusion=change.fusion, bucket_bytes=change.bucket_bytes, indices=change.indices,
                 reduction=change.reduction, overlap=change.overlap, compression=change.compression,
             )  # fmt: skip
-        case ClearChange():
-            return plan.clear()
+        case PipelineChange(axis=None):
+            return plan.unpipelined()
+        case PipelineChange():
+            stages = {use.target: use.stage for use in change.stages}
+            return plan.pipelined(change.axis or "", change.schedule, per_rank=change.per_rank, stages=stages)
+        case BoundaryChange():
+            return compose.move_boundary(plan, change.stage, change.unit)
 
 
 def gradients_text(change: GradientsChange) -> str:
@@ -106,6 +127,14 @@ def _label(change: Change) -> str:
             return f"store {change.target} {change.layout or 'over ' + ('·'.join(change.axes) or 'no axis')}"
         case PresetChange():
             return f"{change.name} over {' '.join('·'.join(axes) for axes in change.axes.values())}"
+        case ClearChange():
+            return "clear all sharding"
+        case _:
+            return _label_of_arrangement(change)
+
+
+def _label_of_arrangement(change: Arrangement) -> str:
+    match change:
         case MeshChange():
             return f"mesh {','.join(f'{axis.name}:{axis.size}' for axis in change.axes)} on {change.cluster}"
         case SplitAxisChange():
@@ -117,5 +146,10 @@ def _label(change: Change) -> str:
             return f"precision {change.name}"
         case GradientsChange():
             return f"gradients: {gradients_text(change)}"
-        case ClearChange():
-            return "clear all sharding"
+        case PipelineChange(axis=None):
+            return "one piece"
+        case PipelineChange():
+            how = f"{len(change.stages)} pieces" if change.stages else "balanced"
+            return f"{change.schedule} along {change.axis}, {how}"
+        case BoundaryChange():
+            return f"stage {change.stage} from unit {change.unit}"

@@ -22,8 +22,8 @@ from tests.proof.catalog import ARCHITECTURES, decisions, drawn, presets
 PAGE = Path(__file__).parents[1] / "docs/reference/proofs.md"
 HEAD = """# Plans that were proven
 
-`make prove-all` writes this page: the exported bundle of each plan ran on that many processes joined by gloo, in float64,
-and was compared with the unsharded model on every rank ([proof](../concepts/proof.md)). An error passes up to
+`make prove-all` writes this page: the exported bundle of each plan ran on that many processes joined by gloo, in
+float64, and was compared with the unsharded model on every rank ([proof](../concepts/proof.md)). An error passes up to
 {tolerance:g}. Every collective that ran, by kind, group and bytes, was compared with the planned ones.
 
 {count} plans of {architectures} architectures, {wrong}; the largest error is {worst:.1e}.

@@ -35,6 +35,7 @@ from .core.evaluated import EvaluatedPlan
 from .core.graph import Node
 from .core.layout import Layout
 from .core.mesh import Axes, DeviceMesh
+from .core.pipeline_view import PipelineView
 from .core.plan import StageDecision
 from .core.report import Report
 from .core.strategy import ShardStrategy
@@ -64,7 +65,7 @@ from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
-from .pipelining import Same, decided_stages, simulated, staged
+from .pipelining import Same, decided_stages, pipeline_view, simulated, staged, with_boundary
 from .plan import Plan
 from .redistribution import (
     DEFAULT_OPTIONS,
@@ -83,9 +84,8 @@ from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
-    "load_model",
-    "load_source", "moved", "open_plan", "pareto", "plan_text", "read_plan", "redistribute", "save_plan", "shrink_way",
-    "shrunk_graph", "stages_of", "tensor_at", "train", "view",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -117,6 +117,16 @@ def train(plan: Plan) -> TrainingGraph:
 def stages_of(plan: Plan) -> tuple[StageDecision, ...]:
     """Return what runs on which stage of the plan's pipeline: what it says, or what is balanced."""
     return decided_stages(plan, train)
+
+
+def pipeline_of(plan: Plan) -> PipelineView | None:
+    """Return the plan's pipeline for drawing; None without one."""
+    return pipeline_view(plan, train)
+
+
+def move_boundary(plan: Plan, stage: int, unit: int) -> Plan:
+    """Return the plan with a stage that begins at another unit of `pipeline_of`."""
+    return with_boundary(plan, stage, unit, train)
 
 
 def evaluate(plan: Plan, training: TrainingGraph | None = None) -> Report:

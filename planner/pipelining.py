@@ -16,16 +16,17 @@ from functools import lru_cache
 from .assign import span
 from .core.assignment import TrainingGraph
 from .core.graph import ModelGraph
+from .core.pipeline_view import PipelineView, UnitView
 from .core.plan import Decisions, PipelineDecision, StageDecision
 from .core.schedule import Schedule
 from .core.timeline import StageTimes
 from .cost import ONCE_A_RANK, Simulation, StagePrice, unit_times
-from .errors import ScheduleError
+from .errors import PlannerError, ScheduleError
 from .plan import Plan
 from .schedules import bubble, causes, part_count, partition, schedule_named, schedule_parts, simulate
-from .staging import Places, decided, place, stage, units
+from .staging import Places, decided, place, stage, unit_names, units
 
-__all__ = ["Same", "decided_stages", "simulated", "staged"]
+__all__ = ["Same", "decided_stages", "pipeline_view", "simulated", "staged", "with_boundary"]
 
 Train = Callable[[Plan], TrainingGraph]
 """What `compose.train` is: given from there."""
@@ -89,6 +90,69 @@ def _balanced(graph: Same, decisions: Decisions, pipeline: PipelineDecision, tra
     return decided(graph.graph, cuts, at)
 
 
+def pipeline_view(plan: Plan, train: Train) -> PipelineView | None:
+    """Return the pipeline of a plan for drawing; None without one."""
+    pipeline = plan.decisions.pipeline
+    if pipeline is None:
+        return None
+    whole = replace(plan, decisions=replace(plan.decisions, pipeline=None))
+    costs = unit_times(train(whole), whole.decisions, plan.cluster)
+    listed, names = units(plan.graph), unit_names(plan.graph)
+    weights = [costs[unit.item, unit.layer] for unit in listed]
+    return PipelineView(
+        axis=pipeline.axis, schedule=pipeline.schedule, per_rank=pipeline.per_rank, balanced=not pipeline.stages,
+        stages=decided_stages(plan, train),
+        units=tuple(
+            UnitView(name=name, seconds=cost.work, resident=cost.resident)
+            for name, cost in zip(names, weights, strict=True)
+        ),
+        cuts=_cuts(plan, train),
+    )  # fmt: skip
+
+
+def _cuts(plan: Plan, train: Train) -> tuple[int, ...] | None:
+    places = place(plan.graph, decided_stages(plan, train), plan.parts, span)
+    stages = [
+        places.nodes[unit.item] if unit.item in places.nodes else places.layers[unit.item][unit.layer]
+        for unit in units(plan.graph)
+    ]
+    if stages != sorted(stages):
+        return None
+    return (*(stages.index(stage) for stage in range(plan.parts)), len(stages))
+
+
+def with_boundary(plan: Plan, stage: int, unit: int, train: Train) -> Plan:
+    """Return the plan with a stage that begins at another unit.
+
+    Raises
+    ------
+    PlannerError
+        `pipeline.boundary` when the stage before or the stage itself would be left without a unit, or when the stages
+        are no stretches of units.
+    """
+    pipeline, cuts = plan.decisions.pipeline, _cuts(plan, train) if plan.decisions.pipeline else None
+    if pipeline is None or cuts is None:
+        raise PlannerError(
+            "pipeline.boundary", "The plan has no stages that follow each other, so none can begin elsewhere.",
+            "Say which layers each stage runs.",
+        )  # fmt: skip
+    if not 0 < stage < plan.parts or not cuts[stage - 1] < unit < cuts[stage + 1]:
+        raise PlannerError(
+            "pipeline.boundary",
+            f"Stage {stage} can't begin at unit {unit}: every one of the {plan.parts} stages needs one at least.",
+            f"Use a unit from {cuts[stage - 1] + 1} to {cuts[stage + 1] - 1}."
+            if 0 < stage < plan.parts
+            else f"Name a stage from 1 to {plan.parts - 1}.",
+        )
+
+    def at(chosen: tuple[StageDecision, ...]) -> Places:
+        return place(plan.graph, chosen, plan.parts, span)
+
+    moved = (*cuts[:stage], unit, *cuts[stage + 1 :])
+    stages = decided(plan.graph, moved, at)
+    return replace(plan, decisions=replace(plan.decisions, pipeline=replace(pipeline, stages=stages)))
+
+
 def _in_flight(schedule: Schedule) -> tuple[int, ...]:
     """Return the most microbatches that each stage keeps at once."""
     held, most = [0] * len(schedule.placement), [0] * len(schedule.placement)
@@ -104,7 +168,7 @@ def simulated(plan: Plan, stages: tuple[StagePrice, ...]) -> Simulation:
     assert pipeline is not None
     ranks, count = plan.decisions.mesh.size(pipeline.axis), plan.decisions.microbatches
     # What lies on a rank once, whatever its stages, is taken off its room.
-    once = max(sum(stage.priced.memory[item] for item in ONCE_A_RANK) for stage in stages)
+    once = max(sum(stage.priced.memory.get(item, 0.0) for item in ONCE_A_RANK) for stage in stages)
 
     times = tuple(stage.times for stage in stages)
     found = schedule_parts(pipeline.schedule, ranks, count, pipeline.per_rank, times, room - once)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .bounds import MeshAxis
 from .changes import (
     BatchChange,
+    BoundaryChange,
     Change,
     Changes,
     ClearChange,
@@ -18,11 +19,14 @@ from .changes import (
     KeepChange,
     MeshChange,
     ParameterChange,
+    PipelineChange,
     PrecisionChange,
     PresetChange,
     SplitAxisChange,
+    StageUse,
 )
 from .code import Code, CodeDiff, CodeFile, CodeForm, DiffRange, FileDiff, HistoryStep
+from .pipeline import PipelineAnswer, PipelineNumbers, StageRow
 from .plans import (
     Decision,
     Effect,
@@ -33,6 +37,7 @@ from .plans import (
     MemoryPart,
     ModelRef,
     ParameterDecision,
+    PipelineState,
     PlanState,
     PlanSummary,
     Summary,
@@ -55,6 +60,7 @@ from .tables import Cluster, DeviceEntry, Entry, Health, Model, Place, PresetEnt
 
 __all__ = [
     "BatchChange",
+    "BoundaryChange",
     "Change",
     "Changes",
     "ClearChange",
@@ -93,6 +99,10 @@ __all__ = [
     "NewPlan",
     "ParameterChange",
     "ParameterDecision",
+    "PipelineAnswer",
+    "PipelineChange",
+    "PipelineNumbers",
+    "PipelineState",
     "Place",
     "PlanState",
     "PlanSummary",
@@ -115,6 +125,8 @@ __all__ = [
     "ScheduleRequest",
     "Slices",
     "SplitAxisChange",
+    "StageRow",
+    "StageUse",
     "Summary",
     "Trial",
 ]

@@ -91,6 +91,34 @@ class GradientsChange(Closed):
     compression: Literal["none", "bf16", "fp16", "int8", "one_bit"] = "none"
 
 
+class StageUse(Closed):
+    """What runs on a stage of the pipeline."""
+
+    target: Target
+    stage: Annotated[int, Field(ge=0, le=4096)]
+
+
+class PipelineChange(Closed):
+    """Cut the model into stages along a mesh axis, or with null put it in one piece; balanced if `stages` is empty.
+
+    `per_rank` is how many stages a rank holds, 0 for what the schedule needs.
+    """
+
+    type: Literal["pipeline"]
+    axis: Word | None
+    schedule: Word = "1f1b"
+    per_rank: Annotated[int, Field(ge=0, le=64)] = 0
+    stages: Annotated[list[StageUse], Field(max_length=4096)] = Field(default_factory=list)
+
+
+class BoundaryChange(Closed):
+    """Let a stage begin at another unit of the plan's pipeline, counted from 0."""
+
+    type: Literal["boundary"]
+    stage: Annotated[int, Field(ge=0, le=4096)]
+    unit: Annotated[int, Field(ge=0, le=1 << 20)]
+
+
 class ClearChange(Closed):
     """Forget all decisions on sharding."""
 
@@ -107,6 +135,8 @@ Change = Annotated[
     | BatchChange
     | PrecisionChange
     | GradientsChange
+    | PipelineChange
+    | BoundaryChange
     | ClearChange,
     Field(discriminator="type"),
 ]

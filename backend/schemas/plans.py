@@ -61,6 +61,15 @@ class Gradients(BaseModel):
     compression: Literal["none", "bf16", "fp16", "int8", "one_bit"]
 
 
+class PipelineState(BaseModel):
+    """What a plan decides about its pipeline; without `stages` (target, stage) they are balanced."""
+
+    axis: str
+    schedule: str
+    per_rank: int
+    stages: list[tuple[str, int]]
+
+
 class MemoryPart(BaseModel):
     """A part of a device's memory."""
 
@@ -71,7 +80,9 @@ class MemoryPart(BaseModel):
 class Summary(BaseModel):
     """The numbers of a plan at a glance; each opens in the report.
 
-    `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+    `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s + bubble_s` is the step time.
+    In a pipeline, `compute_s` is what a rank does in the mean, with its collectives, `communication_s` what it waits
+    for messages, and `bubble_s` what it waits otherwise.
     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
     compute all of this. Without sequences, `tokens_per_second` is null.
     """
@@ -81,6 +92,7 @@ class Summary(BaseModel):
     compute_s: float
     communication_s: float
     optimizer_s: float
+    bubble_s: float
     memory_bytes: float
     capacity_bytes: float
     memory_parts: list[MemoryPart]
@@ -109,6 +121,7 @@ class PlanState(BaseModel):
     gradients: Gradients
     model: ModelRef
     decisions: list[Decision]
+    pipeline: PipelineState | None
     view: PlanView
     summary: Summary
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..collectives import COLLECTIVES
+from ..collectives import is_local
 from ..core.report import OPTIMIZER, STORAGE, CollectiveRow
 from ..core.units import format_bytes, format_seconds
 from .door import heading
@@ -126,7 +126,7 @@ def _figures(group: Sequence[CollectiveRow]) -> tuple[str, ...]:
     sizes = [row.payload_bytes for row in group]
     least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
     return (
-        f"{kind} (local)" if COLLECTIVES[first.kind].local else kind,
+        f"{kind} (local)" if is_local(first.kind) else kind,
         f"{'·'.join(first.axes)} ({first.group_size})",
         most if least == most else f"{least} … {most}",
         f"{first.count}" if len(group) == 1 else f"{len(group)} × {first.count}",

@@ -74,6 +74,20 @@ class PlanOptions:
             "waited for, in the mean.",
         ),
     ] = None
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS[:SCHEDULE[:N]]",
+            help="Cut the model into stages along a mesh axis, N on each rank, e.g. pp:zb-h1 or pp:interleaved-1f1b:2; "
+            "- puts it in one piece. Schedules: `shardwright schedule --list`.",
+        ),
+    ] = None
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TARGET=N", help="What runs on which stage, e.g. layers.0-7=0. Repeatable. [default: balanced]"
+        ),
+    ] = None
     global_batch: Annotated[
         int | None,
         typer.Option(metavar="N", help="Samples a step, such as sequences. [default: one a data rank and microbatch]"),

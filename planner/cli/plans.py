@@ -117,7 +117,28 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
         plan = plan.keep(*syntax.keep(text))
     if options.gradients is not None:
         plan = replace(plan, decisions=replace(plan.decisions, gradients=syntax.gradients(options.gradients)))
-    return plan
+    return _cut(plan, options)
+
+
+def _cut(plan: Plan, options: PlanOptions) -> Plan:
+    """Return the plan with the stages that the options ask for."""
+    stages = dict(syntax.stage(text) for text in options.stage or ())
+    if options.pipeline == "-":
+        return plan.unpipelined()
+    if options.pipeline is not None:
+        axis, schedule, per_rank = syntax.pipeline(options.pipeline)
+        return plan.pipelined(axis, schedule, per_rank=per_rank, stages=stages)
+    decided = plan.decisions.pipeline
+    if stages and decided is None:
+        raise PlannerError(
+            "cli.pipeline-missing", "--stage says what runs where, and there is no pipeline.",
+            "Add an axis for it, e.g. --pipeline pp.",
+        )  # fmt: skip
+    return (
+        plan.pipelined(decided.axis, decided.schedule, per_rank=decided.per_rank, stages=stages)
+        if stages and decided
+        else plan
+    )
 
 
 def _mesh(options: PlanOptions) -> DeviceMesh:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from ..core.report import Report
+from ..core.report import PipelineReport, Report
 from ..errors import Diagnostic
 from ..proof import Proof
 from .facts import facts
@@ -19,6 +19,8 @@ UNITS = {
     "memory.capacity_bytes": "B",
     "flops": "FLOP a step, forward and backward, all devices",
     "mfu": "fraction of the devices' peak",
+    "pipeline.stages[].times": "s and B of one microbatch; reduce and optimizer once a step",
+    "pipeline.rank_memory_bytes": "B on a rank of the pipeline at its peak",
     "collectives[].payload_bytes": "B, the larger of input and output on a rank",
     "collectives[].wire_bytes": "B received by a rank",
     "collectives[].seconds": "s for one of them",
@@ -47,8 +49,24 @@ def report_json(asked: Request, report: Report) -> dict[str, Any]:
         },
         "collectives": [asdict(row) for row in report.collectives],
         "diagnostics": diagnostics_json(report.diagnostics),
+        "pipeline": None if report.pipeline is None else pipeline_json(report.pipeline),
         "costs": {"step_time": asdict(report.step_time), "memory": asdict(report.memory)},
         "units": UNITS,
+    }
+
+
+def pipeline_json(pipeline: PipelineReport) -> dict[str, Any]:
+    """Return the stages with what a microbatch costs on each, and the bubble."""
+    return {
+        "schedule": pipeline.timeline.schedule.name,
+        "stages": [
+            {"ranks": list(stage.ranks), "runs": list(stage.items), "times": asdict(stage.times)}
+            for stage in pipeline.stages
+        ],
+        "bubble": dict(pipeline.bubbles),
+        "lower_bound": pipeline.bound,
+        "rank_memory_bytes": list(pipeline.rank_memory),
+        "note": pipeline.note,
     }
 
 
@@ -63,6 +81,7 @@ def plan_json(asked: Request) -> dict[str, Any]:
         "seq": decisions.seq or None,
         "microbatches": decisions.microbatches,
         "precision": decisions.precision,
+        "pipeline": None if decisions.pipeline is None else asdict(decisions.pipeline),
         "assumed": sorted(asked.assumed),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.report import CollectiveRow, CostItem, Report
+from ..core.stage import plain
 from ..core.units import format_bytes, format_count, format_seconds
 from .collectives_text import collectives_text
 from .door import heading, sentence
@@ -29,6 +30,7 @@ def report_text(asked: Request, report: Report, width: int | None, *, details: b
         folded(header(asked), width),
         folded(_step_time(report), width),
         folded(_memory(report), width),
+        folded(_pipeline(report), width),
         collectives_text(report.collectives, width, each=details),
         folded((sentence(found) for found in report.diagnostics), width),
     ]
@@ -116,6 +118,33 @@ def _memory(report: Report) -> list[str]:
     return [
         f"{heading('memory')}  {_decimal(used)} of {_decimal(capacity)} on each device: {fits}",
         *(f"  {line.replace('░', ' ').rstrip()}" for line in columns(rows, "<>><")),
+    ]
+
+
+def _pipeline(report: Report) -> list[str]:
+    pipeline = report.pipeline
+    if pipeline is None:
+        return []
+    schedule = pipeline.timeline.schedule
+    rows = [("stage", "ranks", "forward", "backward", "states", "keeps", "runs")]
+    for stage in pipeline.stages:
+        times = stage.times
+        runs = [plain(name) for name in stage.items if plain(name) == name]
+        shown = ", ".join(runs[:3]) + (f" … {runs[-1]}" if len(runs) > 3 else "")
+        rows.append((
+            str(stage.index), "+".join(map(str, stage.ranks)), format_seconds(times.forward),
+            format_seconds(times.recompute + times.backward_input + times.backward_weight), _decimal(times.resident),
+            _decimal(times.activation), shown,
+        ))  # fmt: skip
+    shares = ", ".join(f"{share:.1%} {name}" for name, share in pipeline.bubbles)
+    most = max(pipeline.rank_memory)
+    return [
+        f"{heading('pipeline')}  {schedule.name}, {_many(len(pipeline.stages), 'stage')} on "
+        f"{_many(schedule.ranks, 'rank')}, {_many(schedule.microbatches, 'microbatch')}",
+        *(f"  {line}" for line in columns(rows, "><>>>><")),
+        f"  bubble {shares}; no order takes less than {format_seconds(pipeline.bound)}",
+        f"  a rank holds {_decimal(min(pipeline.rank_memory))} to {_decimal(most)}",
+        *([f"  {pipeline.note}"] if pipeline.note else []),
     ]
 
 

@@ -128,6 +128,28 @@ def store(text: str) -> StoreText:
     )  # fmt: skip
 
 
+def pipeline(text: str) -> tuple[str, str, int]:
+    """Read `pp`, `pp:zb-h1` or `pp:interleaved-1f1b:2`: axis, schedule, stages on each rank."""
+    match = re.fullmatch(r"(\w+)(?::([\w-]+)(?::(\d{1,4}))?)?", text.strip())
+    if match is None:
+        raise PlannerError(
+            "cli.pipeline-syntax", f"--pipeline {text!r} does not name an axis and then a schedule.",
+            "Write e.g. pp, pp:zb-h1 or pp:interleaved-1f1b:2.", subject=text,
+        )  # fmt: skip
+    return match[1], match[2] or "1f1b", int(match[3] or 0)
+
+
+def stage(text: str) -> tuple[str, int]:
+    """Read `layers.0-7=0`: what runs on which stage."""
+    match = re.fullmatch(r"(\S+)\s*=\s*(\d{1,6})", text.strip())
+    if match is None:
+        raise PlannerError(
+            "cli.stage-syntax", f"--stage {text!r} does not say what runs on which stage.",
+            "Write e.g. 'layers.0-7=0'.", subject=text,
+        )  # fmt: skip
+    return match[1], int(match[2])
+
+
 def keep(text: str) -> tuple[str, str, tuple[int, ...]]:
     """Read `residual_mlp tp 0,1`: target, axis, the operand that carries it in each term."""
     match = re.fullmatch(r"(\S+)\s+(\w+)\s+(\d{1,3}(?:,\d{1,3})*)", text.strip())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ..core.stage import SEND_RECV
 from .all_gather import ALL_GATHER
 from .all_reduce import ALL_REDUCE
 from .all_to_all import ALL_TO_ALL
@@ -35,4 +36,9 @@ COLLECTIVES: Mapping[str, CollectiveDef] = MappingProxyType(
     }
 )
 
-__all__ = ["COLLECTIVES", "Call", "CollectiveDef", "World"]
+__all__ = ["COLLECTIVES", "Call", "CollectiveDef", "World", "is_local"]
+
+
+def is_local(kind: str) -> bool:
+    """Return whether nothing is sent; a message between stages is no collective of the table, and is sent."""
+    return kind != SEND_RECV and COLLECTIVES[kind].local

@@ -78,6 +78,11 @@ def backward_time(work: NodeWork, precision: Precision, device: DeviceSpec) -> K
     return _kernel(work, flops, nbytes, precision, device)
 
 
+def repeated_time(work: NodeWork, precision: Precision, device: DeviceSpec) -> KernelTime:
+    """Return the time of a node's second forward, which it has in backward if what it kept was let go."""
+    return forward_time(work, precision, device) if work.repeated else NOTHING
+
+
 def peak_flops(dtype: str, device: DeviceSpec) -> float:
     """Return the peak of a device for an element type.
 
@@ -122,13 +127,14 @@ def optimizer_traffic(precision: Precision) -> int:
     return gradient + 2 * 3 * master + copied
 
 
-def total_seconds(works: Iterable[NodeWork], precision: Precision, device: DeviceSpec) -> tuple[float, float]:
-    """Return the seconds of forward and of backward of one microbatch, all layers counted."""
-    forward = backward = 0.0
+def total_seconds(works: Iterable[NodeWork], precision: Precision, device: DeviceSpec) -> tuple[float, float, float]:
+    """Return the seconds of forward, backward and second forward of one microbatch, all layers counted."""
+    forward = backward = again = 0.0
     for work in works:
         forward += work.count * forward_time(work, precision, device).seconds
         backward += work.count * backward_time(work, precision, device).seconds
-    return forward, backward
+        again += work.count * repeated_time(work, precision, device).seconds
+    return forward, backward, again
 
 
 def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, device: DeviceSpec) -> KernelTime:
@@ -145,12 +151,15 @@ def _kernel(work: NodeWork, flops: float, nbytes: float, precision: Precision, d
 def node_seconds(
     training: TrainingGraph, precision: Precision, cluster: ClusterSpec
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return, by scope title and node name, the seconds of one forward and one backward of every node on a rank."""
+    """Return, by scope title and node name, the seconds of one forward and one backward of every node on a rank.
+
+    A second forward is part of backward.
+    """
     device = cluster.device
     return {
         (work.title, work.node.name): (
             forward_time(work, precision, device).seconds,
-            backward_time(work, precision, device).seconds,
+            backward_time(work, precision, device).seconds + repeated_time(work, precision, device).seconds,
         )
         for work in node_works(training, precision)
     }

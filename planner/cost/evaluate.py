@@ -18,7 +18,19 @@ from ..hardware import precision as named_precision
 from .buckets import bucket_times
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
-from .memory import ACTIVATIONS, GATHERED, GRADIENTS, LOSS, OPTIMIZER, PARAMETERS, TRANSIENT, Held, held, memory_bytes
+from .memory import (
+    ACTIVATIONS,
+    GATHERED,
+    GRADIENTS,
+    LOSS,
+    OPTIMIZER,
+    PARAMETERS,
+    RECOMPUTED,
+    TRANSIENT,
+    Held,
+    held,
+    memory_bytes,
+)
 from .overlap import hidden_reductions
 from .rows import collective_rows
 from .step_time import StepSeconds, communication_seconds
@@ -28,7 +40,8 @@ _REMEDIES: Mapping[str, str] = {
     PARAMETERS: "Shard the parameters over more axes.",
     GRADIENTS: "Shard the gradients over a data axis.",
     OPTIMIZER: "Shard the optimizer state over a data axis.",
-    ACTIVATIONS: "Use more microbatches, or shard the activations over more axes.",
+    ACTIVATIONS: "Use more microbatches, compute layers again in backward, or shard the activations over more axes.",
+    RECOMPUTED: "Compute smaller pieces again in backward.",
     GATHERED: "Fetch the parameters again in backward (regather) instead of keeping their copies.",
     LOSS: "Shard the vocabulary, or use more microbatches.",
     TRANSIENT: "Shard the largest tensor that is moved over more axes.",
@@ -54,9 +67,9 @@ def price(
     device = cluster.device
     works = node_works(training, precision)
     rows = collective_rows(training, microbatches, precision, cluster, gradients.compression)
-    forward, backward = total_seconds(works, precision, device)
+    forward, backward, again = total_seconds(works, precision, device)
     fetches = communication_seconds(rows, "backward", parameter=True)
-    left = max(0.0, backward * microbatches - fetches)
+    left = max(0.0, (backward + again) * microbatches - fetches)
     buckets = bucket_times(training, precision, cluster, gradients.compression) if gradients.overlap else ()
     hidden, hidden_deferred = hidden_reductions(buckets, left, microbatches)
     reductions = {
@@ -67,6 +80,7 @@ def price(
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
+        recompute=again * microbatches,
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
@@ -139,7 +153,7 @@ def over_capacity(memory: Mapping[str, float], cluster: ClusterSpec, where: str 
     """
     total, capacity = sum(memory.values()), cluster.device.memory_bytes
     if total > capacity:
-        most = max(_REMEDIES, key=lambda item: memory[item])
+        most = max(_REMEDIES, key=lambda item: memory.get(item, 0.0))
         yield Diagnostic(
             code="memory.over-capacity",
             severity="warning",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from ..core.cluster import DeviceSpec
 from ..core.plan import Precision
 from ..core.report import PHASES, CollectiveRow, CostItem
-from .compute import KernelTime, backward_time, forward_time, optimizer_traffic
-from .memory import ITEMS, Held, memory_bytes
+from .compute import KernelTime, backward_time, forward_time, optimizer_traffic, repeated_time
+from .memory import Held, memory_bytes
 from .step_time import StepSeconds
 from .work import NodeWork
 
@@ -33,9 +33,11 @@ def step_time_tree(
         items = [(work.title, _kernel(work, seconds(work, precision, device), microbatches, device)) for work in works]
         return _total(name, "s", "sum over the operators", _by_scope((s, i) for s, i in items if i.value))
 
+    again = compute("compute, forward again", repeated_time)
     children = (
         compute("compute, forward", forward_time),
         compute("compute, backward", backward_time),
+        *((again,) if again.value else ()),
         _communication("communication of activations", rows, parameter=False),
         _exposed(parts, rows),
         *_reductions(parts, rows),
@@ -60,7 +62,7 @@ def memory_tree(things: Iterable[Held]) -> CostItem:
     listed = tuple(things)
     totals = memory_bytes(listed)
     children = []
-    for item in ITEMS:
+    for item in totals:
         inside = _by_scope((t.scope, _thing(t)) for t in listed if t.item == item and t.total)
         children.append(_total(item, "B", "sum" if inside else "nothing", inside, value=totals[item]))
     return _total("memory", "B", "sum of all items, as if all were there at once", children)

@@ -4,8 +4,9 @@ A stage is priced as a training graph of its own (`core.portion`), by what price
 microbatch are
 
 ```text
-forward     C_f + A_f + max(0, P_f − C_f)                   as in `step_time`, a microbatch's share
-backward    C_b + A_b + max(0, P_b − C_b) + (G − hidden)    without what is deferred: that comes once, at the end
+forward     C_f + A_f + max(0, P_f − C_f)                       as in `step_time`, a microbatch's share
+backward    C_b + A_b + max(0, P_b − C_b − R) + (G − hidden)    without what is deferred: that comes once, at the end
+recompute   R
 ```
 
 of which the part of the weight gradients can be run later (Qi et al. 2023, "Zero bubble pipeline parallelism"). A
@@ -30,12 +31,12 @@ from .communication import Group, pairwise_seconds
 from .compute import backward_time, peak_flops
 from .evaluate import Priced, over_capacity, price
 from .explain import memory_tree, step_time_tree
-from .memory import ACTIVATIONS, LOSS, RESERVED, TRANSIENT, Held, memory_bytes
+from .items import ACTIVATIONS, LOSS, RECOMPUTED, RESERVED, TRANSIENT, Held, memory_bytes
 from .step_time import StepSeconds
 from .work import itemsize, model_flops
 
 _IN_FLIGHT = frozenset({ACTIVATIONS, LOSS})
-ONCE_A_RANK = frozenset({RESERVED, TRANSIENT})
+ONCE_A_RANK = frozenset({RECOMPUTED, RESERVED, TRANSIENT})
 """Items of which a rank has one, however many stages it holds."""
 
 
@@ -107,7 +108,7 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
     )
     least = (
         max(s.forward, s.activations_forward + s.parameters_forward),
-        max(s.backward, s.activations_backward + s.parameters_backward + s.gradients),
+        max(s.backward, s.activations_backward + s.parameters_backward + s.gradients - s.recompute),
     )
     most = (
         s.forward + s.activations_forward + s.parameters_forward,
@@ -128,6 +129,7 @@ def _times(
         backward_weight=backward * late,
         send_forward=out,
         send_backward=back,
+        recompute=cost.seconds.recompute / microbatches,
         reduce=cost.seconds.deferred + cost.seconds.update,
         optimizer=cost.seconds.optimizer,
         activation=kept,

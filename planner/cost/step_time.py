@@ -1,18 +1,19 @@
 r"""The time of an optimizer step from its parts.
 
 ```text
-estimate = C_f + C_b + A + max(0, P_f − C_f) + max(0, P_b − C_b) + (G − hidden) + U + optimizer
-lower    = max(C_f + C_b, A + P_f + P_b + G + U) + optimizer    everything hidden that could be
-upper    = C_f + C_b + A + P_f + P_b + G + U + optimizer        nothing hidden
+estimate = C_f + C_b + R + A + max(0, P_f − C_f) + max(0, P_b − C_b − R) + (G − hidden) + U + optimizer
+lower    = max(C_f + C_b + R, A + P_f + P_b + G + U) + optimizer    everything hidden that could be
+upper    = C_f + C_b + R + A + P_f + P_b + G + U + optimizer        nothing hidden
 ```
 
-C is computation, A the collectives of activations, P those that fetch parameters, forward and backward, G those that
-reduce gradients, after each microbatch or deferred, U those of the update, for which all gradients must be there and
-the next step waits. The next operator waits for A, so A is exposed. P does not depend on the activations: weights can
-be fetched ahead, behind the computation of the same phase (Zhao et al. 2023, PyTorch FSDP), so only what is longer than
-that computation is exposed. G hides behind what the fetches leave of backward where the plan overlaps it (`overlap`),
-and else not at all: backward waits for it. That a fetch can't hide before the first layer, and that overlapping slows
-computation, is not in the estimate. The interval is what overlap can change, not the error of the device's numbers.
+C is computation, R what of it is done again in backward, A the collectives of activations, P those that fetch
+parameters, forward and backward, G those that reduce gradients, after each microbatch or deferred, U those of the
+update, for which all gradients must be there and the next step waits. The next operator waits for A, so A is exposed. P
+does not depend on the activations: weights can be fetched ahead, behind the computation of the same phase (Zhao et al.
+2023, PyTorch FSDP), so only what is longer than that computation is exposed. G hides behind what the fetches leave of
+backward where the plan overlaps it (`overlap`), and else not at all: backward waits for it. That a fetch can't hide
+before the first layer, and that overlapping slows computation, is not in the estimate. The interval is what overlap can
+change, not the error of the device's numbers.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class StepSeconds:
 
     Parameters
     ----------
-    forward, backward
-        Computation.
+    forward, backward, recompute
+        Computation; the last is forward again, during backward.
     activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, deferred, update
         Communication; reductions of gradients are those after every microbatch, and those that are deferred.
     hidden_gradients, hidden_deferred
@@ -45,6 +46,7 @@ class StepSeconds:
     parameters_backward: float
     update: float
     optimizer: float
+    recompute: float = 0.0
     gradients: float = 0.0
     hidden_gradients: float = 0.0
     deferred: float = 0.0
@@ -53,7 +55,7 @@ class StepSeconds:
     @property
     def compute(self) -> float:
         """Seconds of computation without the optimizer."""
-        return self.forward + self.backward
+        return self.forward + self.backward + self.recompute
 
     @property
     def communication(self) -> float:
@@ -70,7 +72,7 @@ class StepSeconds:
     @property
     def hidden_backward(self) -> float:
         """Seconds of parameter communication hidden behind backward computation."""
-        return min(self.parameters_backward, self.backward)
+        return min(self.parameters_backward, self.backward + self.recompute)
 
     @property
     def exposed(self) -> float:

@@ -14,9 +14,9 @@ from ..core.cluster import ClusterSpec
 from ..core.plan import Decisions
 from ..core.timeline import StageTimes
 from ..hardware import precision as named_precision
-from .compute import backward_time, forward_time
+from .compute import backward_time, forward_time, repeated_time
 from .evaluate import price
-from .memory import ACTIVATIONS, LOSS, RESERVED, TRANSIENT
+from .items import ACTIVATIONS, LOSS, RECOMPUTED, RESERVED, TRANSIENT
 
 Key = tuple[str, int]
 """Root item and iteration of it."""
@@ -26,6 +26,7 @@ Key = tuple[str, int]
 class _Sum:
     forward: float = 0.0
     backward: float = 0.0
+    again: float = 0.0
     activation: float = 0.0
     resident: float = 0.0
 
@@ -73,6 +74,7 @@ def unit_times(training: TrainingGraph, decisions: Decisions, cluster: ClusterSp
         at = sums[places.of(work.title, work.node.name)]
         at.forward += work.count * forward_time(work, precision, cluster.device).seconds
         at.backward += work.count * backward_time(work, precision, cluster.device).seconds
+        at.again += work.count * repeated_time(work, precision, cluster.device).seconds
     for row in priced.rows:
         # What hides behind computation is not counted.
         if row.phase != "update" and not row.parameter:
@@ -84,7 +86,7 @@ def unit_times(training: TrainingGraph, decisions: Decisions, cluster: ClusterSp
         at = sums[places.of(thing.scope, thing.name)]
         if thing.item in {ACTIVATIONS, LOSS}:
             at.activation += thing.total
-        elif thing.item not in {RESERVED, TRANSIENT}:
+        elif thing.item not in {RECOMPUTED, RESERVED, TRANSIENT}:
             at.resident += thing.total
     found: dict[Key, StageTimes] = {}
     for run in training.scopes[1:]:
@@ -99,6 +101,7 @@ def unit_times(training: TrainingGraph, decisions: Decisions, cluster: ClusterSp
 def _times(total: _Sum, count: int) -> StageTimes:
     return StageTimes(
         forward=total.forward / count, backward_input=total.backward / count, backward_weight=0.0,
+        recompute=total.again / count,
         activation=total.activation / count, weight_gradient=total.activation / count,
         resident=total.resident / count,
     )  # fmt: skip

@@ -56,6 +56,10 @@ class NodeWork:
         Number of layers that the scope stands for.
     gradients
         Positions of the operands that receive a gradient; none if the node has no backward.
+    segment
+        The segment that it is in (`core.segments`); empty if what it keeps stays until backward.
+    repeated
+        Whether it runs once more in backward.
     """
 
     scope: int
@@ -66,6 +70,8 @@ class NodeWork:
     operands: tuple[LocalTensor, ...]
     results: tuple[LocalTensor, ...]
     gradients: tuple[int, ...]
+    segment: str = ""
+    repeated: bool = False
 
     @property
     def shapes(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
@@ -153,6 +159,8 @@ def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork,
                     operands=tuple(local(name, layout) for name, layout in operands),
                     results=tuple(local(value.name, layout) for value, layout in results),
                     gradients=tuple(i for i in positions if (index, node.name, i) in gradient_slots),
+                    segment=assigned.segment,
+                    repeated=node.name in scope.repeated,
                 )
             )
     return tuple(works)

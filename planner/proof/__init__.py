@@ -21,6 +21,7 @@ from ..errors import ProofError
 from ..plan import Plan
 from .collectives import Difference, differences_of
 from .fault import likely, suspects
+from .grouped import grouped_differences
 from .job import Job, RankResult
 from .ranks import Ranks
 from .reference import summed_as, unsharded
@@ -29,6 +30,8 @@ from .shrink import LARGEST_WORLD, shrink, uncovered
 __all__ = ["TOLERANCE", "Proof", "ProofRow", "judge", "prove", "prove_bundle", "unsharded"]
 
 TOLERANCE = 1e-10
+NATIVE = "parallelize.py"
+"""File that a bundle in the native form has."""
 
 Progress = Callable[[float, str], None]
 """Told how far a proof is, from 0 to 1, and what it does now."""
@@ -141,10 +144,14 @@ def prove_bundle(
         progress(0.6, "sharded run")
         answers = group.run(replace(job, bundle=root / "sharded", write_reference=False, summed=0))
     progress(0.9, "comparing")
-    return judge(plan, answers, training, updates=steps if kind == "training" else 0)
+    grouped = NATIVE in files
+    return judge(plan, answers, training, updates=steps if kind == "training" else 0, grouped=grouped)
 
 
-def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0) -> Proof:
+def judge(
+    plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingGraph, *, updates: int = 0,
+    grouped: bool = False,
+) -> Proof:  # fmt: skip
     """Return the proof that the ranks' answers make.
 
     Parameters
@@ -153,11 +160,14 @@ def judge(plan: Plan, answers: tuple[RankResult | str, ...], training: TrainingG
         What `train` gives for the plan, to compare the collectives with.
     updates
         Number of optimizer steps that were run.
+    grouped
+        Whether torch put collectives of parameters together, as in the native form.
     """
     results = {rank: a for rank, a in enumerate(answers) if isinstance(a, RankResult)}
     failures = tuple(f"rank {rank}: {a}" for rank, a in enumerate(answers) if isinstance(a, str))
     rows = _rows(results)
-    differences = () if failures else differences_of(training, plan, results, updates)
+    compare = grouped_differences if grouped else differences_of
+    differences = () if failures else compare(training, plan, results, updates)
     ok = bool(rows) and all(row.ok for row in rows) and not failures and not differences
     told = tuple(map(str, differences))
     rows = _explained(rows, training, differences)

@@ -86,7 +86,7 @@ def _vary(model: torch.nn.Module, native: Any, settings: Any, seed: int) -> None
 
 
 class Collectives(TorchDispatchMode):
-    """Notes the collectives that run while it is entered: kind, mesh dims, elements passed in, elements that come out.
+    """Notes the collectives that run while it is entered: kind, mesh dims, bytes passed in, bytes that come out.
 
     Those of a group of one rank move nothing and are left out.
     """
@@ -118,7 +118,11 @@ class Collectives(TorchDispatchMode):
         functional = isinstance(result, torch.Tensor)
         out, into = (result, tensors[0]) if functional else (tensors[0], tensors[-1])
         if len(members) > 1:
-            self.found.append((kind, self._dims[members], into.numel(), out.numel()))
+            self.found.append((kind, self._dims[members], _bytes(into), _bytes(out)))
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
 
 
 def _tensors(argument: Any) -> list[torch.Tensor]:

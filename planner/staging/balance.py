@@ -29,6 +29,16 @@ def units(graph: ModelGraph) -> tuple[Unit, ...]:
     return tuple(_units(graph))
 
 
+def unit_names(graph: ModelGraph) -> tuple[str, ...]:
+    """Return the path of every unit, in the same order."""
+    items = {item.name: item for item in graph.root.body}
+    found = []
+    for unit in units(graph):
+        item = items[unit.item]
+        found.append(item.name if isinstance(item, Node) else _target(item, unit.layer, unit.layer + 1))
+    return tuple(found)
+
+
 def _units(graph: ModelGraph) -> Iterator[Unit]:
     deep = deep_values(graph)
     for item in graph.root.body:

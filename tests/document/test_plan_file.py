@@ -289,9 +289,9 @@ REFUSED = [
         "that Shardwright wrote.",
     ),
     (
-        edited(version=3, colour="red"),
+        edited(version=4, colour="red"),
         "document.version",
-        "The plan file is of version 3; this Shardwright reads 1, 2 and 3. Update Shardwright, or write "
+        "The plan file is of version 4; this Shardwright reads 1, 2 and 3. Update Shardwright, or write "
         "the plan again with this one.",
     ),
     (

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planner.core.schedule import Schedule
-from planner.exporters.explicit.bundle import _runtime
+from planner.exporters.explicit.bundle import runtime_of
 from planner.proof.job import Job, RankResult
 from planner.proof.ranks import Ranks
 from planner.schedules import write_csv
@@ -54,7 +54,7 @@ def whole(run: Run) -> dict[str, str]:
         f"MODEL = model.whole({run.cuts[-1]})\n"
         + settings({"pp": 1, "dp": 1, "tp": 1}, run.schedule.microbatches, False)
     )
-    return {"train.py": text, "model.py": NET, **_runtime((text, NET))}
+    return {"train.py": text, "model.py": NET, **runtime_of((text, NET))}
 
 
 def staged(run: Run) -> dict[str, str]:
@@ -76,7 +76,7 @@ def staged(run: Run) -> dict[str, str]:
         f"MODEL = {by}\n"
         + settings({"pp": schedule.ranks, "dp": run.dp, "tp": run.tp}, schedule.microbatches, run.zero == 3)
     )
-    return {"train.py": text, "model.py": NET, **_runtime((text, NET))}
+    return {"train.py": text, "model.py": NET, **runtime_of((text, NET))}
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

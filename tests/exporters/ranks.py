@@ -14,16 +14,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from types import ModuleType, TracebackType
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a bundle's training left: loss and record of the log by step, codes and output by rank, seconds until the end.
+    """What a bundle's training left: loss and record of the log by step, codes and output by rank.
 
-    The code of a rank that did not end by itself is None.
+    The code of a rank that did not end by itself is None. Seconds are those from the first rank's end to the last's.
     """
 
     losses: dict[int, float]
@@ -58,7 +57,7 @@ class RankProcesses:
     def run(self, world: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what `function(rank, *arguments)` gives on each of `world` ranks that are joined by gloo."""
         with tempfile.TemporaryDirectory() as store:
-            codes, texts = self._forked(
+            codes, texts, _ = self._forked(
                 _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], 120.0
             )
         assert set(codes) == {0}, "\n".join(texts)
@@ -84,11 +83,10 @@ class RankProcesses:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        began = monotonic()
         log = Path(self._folder.name) / "log.jsonl"
         log.unlink(missing_ok=True)
         options = (*options, "--log-file", str(log))
-        codes, texts = self._forked(
+        codes, texts, seconds = self._forked(
             _train,
             [(r, world, port, bundle, options, (step, saving) if r == victim else None) for r in range(world)],
             patience,
@@ -96,18 +94,18 @@ class RankProcesses:
         lines = log.read_text("utf-8").splitlines() if log.exists() else []
         records = {record["step"]: record for record in map(json.loads, lines)}
         losses = {step: record["loss"] for step, record in records.items()}
-        return Training(losses, records, codes, texts, monotonic() - began)
+        return Training(losses, records, codes, texts, seconds)
 
     def _forked(
         self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], patience: float
-    ) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[int | None, ...], tuple[str, ...], float]:
         assert self._zygote.stdin
         assert self._zygote.stdout
         pickle.dump((function, arguments, patience), self._zygote.stdin)
         self._zygote.stdin.flush()
-        codes = pickle.load(self._zygote.stdout)
+        codes, seconds = pickle.load(self._zygote.stdout)
         texts = ((Path(self._folder.name) / f"{r}.txt").read_text("utf-8") for r in range(len(arguments)))
-        return codes, tuple(texts)
+        return codes, tuple(texts), seconds
 
 
 def imported(folder: Path) -> ModuleType:

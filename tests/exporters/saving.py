@@ -30,7 +30,7 @@ def held(bundle: Path, dtype: torch.dtype) -> tuple[Any, Any, dict[str, Any], An
     mesh.compute = dtype
     model = train.MODEL(mesh).to(dtype)
     parallel("parameters").initialise(model, mesh, seed=0)
-    optimizer = parallel("optimizer").MasterAdamW(model, mesh, rate=1e-2)
+    optimizer = parallel("optimizer").MasterAdamW(model, mesh)
     return model, optimizer, parallel("holdings").holdings(model, optimizer), mesh
 
 

@@ -1,6 +1,6 @@
 """A process that has loaded torch and forks rank processes: `python -m tests.exporters.zygote FOLDER < requests`.
 
-A request is a pickle of (function, arguments by rank, seconds of patience), its answer one of the exit codes. What
+A request is a pickle of (function, arguments by rank, seconds of patience), its answer what `_awaited` gives. What
 ranks give, print or raise goes to FOLDER.
 """
 
@@ -28,8 +28,7 @@ def main(folder: Path) -> None:
         except EOFError:
             break
         ranks = [_forked(folder / str(rank), function, own) for rank, own in enumerate(arguments)]
-        codes = _awaited(ranks, patience)
-        pickle.dump(codes, sys.stdout.buffer)
+        pickle.dump(_awaited(ranks, patience), sys.stdout.buffer)
         sys.stdout.flush()
 
 
@@ -55,8 +54,12 @@ def _forked(text: Path, function: Any, arguments: tuple[Any, ...]) -> int:
     os._exit(code)
 
 
-def _awaited(ranks: list[int], patience: float) -> tuple[int | None, ...]:
-    """Return the exit code of every rank, negative for a signal; None for one that had to be killed."""
+def _awaited(ranks: list[int], patience: float) -> tuple[tuple[int | None, ...], float]:
+    """Return the exit code of every rank, negative for a signal, and the seconds from the first end to the last.
+
+    The code is None for a rank that had to be killed.
+    """
+    first = 0.0
     codes: dict[int, int | None] = {}
     deadline = time.monotonic() + patience
     while len(codes) < len(ranks):
@@ -69,8 +72,10 @@ def _awaited(ranks: list[int], patience: float) -> tuple[int | None, ...]:
                     os.kill(pid, 9)
                     os.waitpid(pid, 0)
                     codes[pid] = None
+        if codes and not first:
+            first = time.monotonic()
         time.sleep(0.01)
-    return tuple(codes[pid] for pid in ranks)
+    return tuple(codes[pid] for pid in ranks), time.monotonic() - first
 
 
 if __name__ == "__main__":

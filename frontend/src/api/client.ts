@@ -3,8 +3,11 @@ import type { paths } from "./schema";
 import type {
   Change,
   Choice,
-  CodeFile,
+  Code,
+  CodeDiff,
+  CodeForm,
   Figure,
+  HistoryStep,
   Job,
   Model,
   NewPlan,
@@ -124,8 +127,21 @@ export const api = {
         params: { path: { plan_id: id, figure: name } },
       }),
     ),
-  code: (id: string): Promise<{ files: CodeFile[] }> =>
-    settle(client.GET("/api/v1/plans/{plan_id}/code", { params: at(id) })),
+  /** The forms of exported code, each with the reason if the plan can't be written in it. */
+  forms: (id: string): Promise<CodeForm[]> =>
+    settle(client.GET("/api/v1/plans/{plan_id}/forms", { params: at(id) })),
+  code: (id: string, form: string): Promise<Code> =>
+    settle(client.GET("/api/v1/plans/{plan_id}/code", { params: { ...at(id), query: { form } } })),
+  /** The edits that can be taken back, the last one first. */
+  history: (id: string): Promise<HistoryStep[]> =>
+    settle(client.GET("/api/v1/plans/{plan_id}/history", { params: at(id) })),
+  /** What the last edits changed in the code. */
+  codeDiff: (id: string, form: string, back: number): Promise<CodeDiff> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/code/diff", {
+        params: { ...at(id), query: { form, back } },
+      }),
+    ),
   redistribute: (body: RedistributionRequest): Promise<RedistributionAnswer> =>
     settle(client.POST("/api/v1/redistribute", { body })),
   /** The redistribution of a plan that the collective at a position among an edge's badges is a step of. */
@@ -155,7 +171,8 @@ export const api = {
   cancelJob: (id: string): Promise<Job> =>
     settle(client.DELETE("/api/v1/jobs/{job_id}", { params: atJob(id) })),
   fileAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/file`,
-  zipAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/export.zip`,
+  zipAddress: (id: string, form: string) =>
+    `/api/v1/plans/${encodeURIComponent(id)}/export.zip?form=${encodeURIComponent(form)}`,
   jobEventsAddress: (id: string) => `/api/v1/jobs/${encodeURIComponent(id)}/events`,
 };
 

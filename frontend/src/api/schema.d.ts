@@ -424,6 +424,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/pipeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline
+         * @description Return the pipeline of a plan; `against` is another schedule to compare with, on the same stages if they fit.
+         */
+        get: operations["pipeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/pipeline/schedule.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline Csv
+         * @description Return the order of the stages as PyTorch's CSV, which its pipeline runtime loads.
+         */
+        get: operations["pipeline_csv"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/pipeline/trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline Trace
+         * @description Return the timeline as trace events, which Perfetto opens.
+         */
+        get: operations["pipeline_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/proofs": {
         parameters: {
             query?: never;
@@ -769,6 +829,21 @@ export interface components {
              * @enum {string}
              */
             type: "batch";
+        };
+        /**
+         * BoundaryChange
+         * @description Let a stage begin at another unit of the plan's pipeline, counted from 0.
+         */
+        BoundaryChange: {
+            /** Stage */
+            stage: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "boundary";
+            /** Unit */
+            unit: number;
         };
         /**
          * Cell
@@ -1210,7 +1285,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1825,6 +1900,75 @@ export interface components {
             type: "parameter";
         };
         /**
+         * PipelineAnswer
+         * @description The pipeline of a plan, in pictures and numbers; with another schedule to compare, both on one time axis.
+         */
+        PipelineAnswer: {
+            /** Held */
+            held: components["schemas"]["Figure"][];
+            /** Numbers */
+            numbers: components["schemas"]["PipelineNumbers"][];
+            passes: components["schemas"]["Figure"];
+            /** Stages */
+            stages: components["schemas"]["StageRow"][];
+            view: components["schemas"]["PipelineView"];
+        };
+        /**
+         * PipelineChange
+         * @description Cut the model into stages along a mesh axis, or with null put it in one piece; balanced if `stages` is empty.
+         *
+         *     `per_rank` is how many stages a rank holds, 0 for what the schedule needs.
+         */
+        PipelineChange: {
+            /** Axis */
+            axis: string | null;
+            /**
+             * Per Rank
+             * @default 0
+             */
+            per_rank: number;
+            /**
+             * Schedule
+             * @default 1f1b
+             */
+            schedule: string;
+            /** Stages */
+            stages?: components["schemas"]["StageUse"][];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "pipeline";
+        };
+        /**
+         * PipelineNumbers
+         * @description A timeline in numbers; `bubble` by its definitions, `causes` in seconds of the step.
+         */
+        PipelineNumbers: {
+            /** Bound S */
+            bound_s: number;
+            /** Bubble */
+            bubble: {
+                [key: string]: number;
+            };
+            /** Capacity Bytes */
+            capacity_bytes: number;
+            /** Causes */
+            causes: {
+                [key: string]: number;
+            };
+            /** Microbatches */
+            microbatches: number;
+            /** Note */
+            note: string;
+            /** Rank Memory Bytes */
+            rank_memory_bytes: number[];
+            /** Schedule */
+            schedule: string;
+            /** Step Time S */
+            step_time_s: number;
+        };
+        /**
          * PipelineReport
          * @description The pipeline of a priced plan.
          *
@@ -1859,6 +2003,54 @@ export interface components {
             timeline: components["schemas"]["Timeline"];
         };
         /**
+         * PipelineState
+         * @description What a plan decides about its pipeline; without `stages` (target, stage) they are balanced.
+         */
+        PipelineState: {
+            /** Axis */
+            axis: string;
+            /** Per Rank */
+            per_rank: number;
+            /** Schedule */
+            schedule: string;
+            /** Stages */
+            stages: [
+                string,
+                number
+            ][];
+        };
+        /**
+         * PipelineView
+         * @description A pipeline.
+         *
+         *     Parameters
+         *     ----------
+         *     balanced
+         *         Whether the stages follow from the costs, since the plan says nothing of them.
+         *     stages
+         *         What runs where.
+         *     units
+         *         What can be cut, in the order in which it runs.
+         *     cuts
+         *         First unit of every stage, and the number of units at the end; None for stages that are no stretches of units.
+         */
+        PipelineView: {
+            /** Axis */
+            axis: string;
+            /** Balanced */
+            balanced: boolean;
+            /** Cuts */
+            cuts: number[] | null;
+            /** Per Rank */
+            per_rank: number;
+            /** Schedule */
+            schedule: string;
+            /** Stages */
+            stages: components["schemas"]["StageDecision"][];
+            /** Units */
+            units: components["schemas"]["UnitView"][];
+        };
+        /**
          * Place
          * @description Characters `start … stop-1` of a text that was sent, or its end.
          */
@@ -1889,6 +2081,7 @@ export interface components {
             model: components["schemas"]["ModelRef"];
             /** Name */
             name: string;
+            pipeline: components["schemas"]["PipelineState"] | null;
             /** Precision */
             precision: string;
             /** Redo */
@@ -2571,6 +2764,16 @@ export interface components {
             type: "split_axis";
         };
         /**
+         * StageDecision
+         * @description Run the layers or operators that `target` names on a stage of the pipeline; stages count from 0.
+         */
+        StageDecision: {
+            /** Stage */
+            stage: number;
+            /** Target */
+            target: string;
+        };
+        /**
          * StageReport
          * @description One stage of a pipeline.
          *
@@ -2605,6 +2808,34 @@ export interface components {
             /** Ranks */
             ranks: number[];
             times: components["schemas"]["StageTimes"];
+        };
+        /**
+         * StageRow
+         * @description A stage: which ranks of the pipeline hold it, what it runs, and what a microbatch costs there.
+         *
+         *     `memory_bytes` is with one microbatch under way; `nodes` are ids of the plan's view.
+         */
+        StageRow: {
+            /** Activation Bytes */
+            activation_bytes: number;
+            /** Backward S */
+            backward_s: number;
+            /** Forward S */
+            forward_s: number;
+            /** Index */
+            index: number;
+            /** Memory Bytes */
+            memory_bytes: number;
+            /** Nodes */
+            nodes: string[];
+            /** Ranks */
+            ranks: number[];
+            /** Resident Bytes */
+            resident_bytes: number;
+            /** Runs */
+            runs: string[];
+            /** Send S */
+            send_s: number;
         };
         /**
          * StageTimes
@@ -2679,14 +2910,28 @@ export interface components {
             weight_gradient: number;
         };
         /**
+         * StageUse
+         * @description What runs on a stage of the pipeline.
+         */
+        StageUse: {
+            /** Stage */
+            stage: number;
+            /** Target */
+            target: string;
+        };
+        /**
          * Summary
          * @description The numbers of a plan at a glance; each opens in the report.
          *
-         *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s` is the step time.
+         *     `communication_s` is the exposed part, so `compute_s + communication_s + optimizer_s + bubble_s` is the step time.
+         *     In a pipeline, `compute_s` is what a rank does in the mean, with its collectives, `communication_s` what it waits
+         *     for messages, and `bubble_s` what it waits otherwise.
          *     `collectives` counts the calls of a step on a rank, without local steps. `evaluated_ms` is how long it took to
          *     compute all of this. Without sequences, `tokens_per_second` is null.
          */
         Summary: {
+            /** Bubble S */
+            bubble_s: number;
             /** Capacity Bytes */
             capacity_bytes: number;
             /** Collectives */
@@ -2783,7 +3028,28 @@ export interface components {
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+        };
+        /**
+         * UnitView
+         * @description A layer, or an operator outside of the layers: what runs on one stage as a whole.
+         *
+         *     Parameters
+         *     ----------
+         *     name
+         *         Path of the layer or operator.
+         *     seconds
+         *         Forward and backward of a microbatch.
+         *     resident
+         *         Bytes of its parameters, gradients and optimizer state.
+         */
+        UnitView: {
+            /** Name */
+            name: string;
+            /** Resident */
+            resident: number;
+            /** Seconds */
+            seconds: number;
         };
     };
     responses: never;
@@ -2795,6 +3061,7 @@ export interface components {
 export type Action = components['schemas']['Action'];
 export type Badge = components['schemas']['Badge'];
 export type BatchChange = components['schemas']['BatchChange'];
+export type BoundaryChange = components['schemas']['BoundaryChange'];
 export type Cell = components['schemas']['Cell'];
 export type Chain = components['schemas']['Chain'];
 export type Choice = components['schemas']['Choice'];
@@ -2841,7 +3108,12 @@ export type NewPlan = components['schemas']['NewPlan'];
 export type NodeView = components['schemas']['NodeView'];
 export type ParameterChange = components['schemas']['ParameterChange'];
 export type ParameterDecision = components['schemas']['ParameterDecision'];
+export type PipelineAnswer = components['schemas']['PipelineAnswer'];
+export type PipelineChange = components['schemas']['PipelineChange'];
+export type PipelineNumbers = components['schemas']['PipelineNumbers'];
 export type PipelineReport = components['schemas']['PipelineReport'];
+export type PipelineState = components['schemas']['PipelineState'];
+export type PipelineView = components['schemas']['PipelineView'];
 export type Place = components['schemas']['Place'];
 export type PlanState = components['schemas']['PlanState'];
 export type PlanSummary = components['schemas']['PlanSummary'];
@@ -2868,12 +3140,16 @@ export type ScheduleRequest = components['schemas']['ScheduleRequest'];
 export type Slices = components['schemas']['Slices'];
 export type Span = components['schemas']['Span'];
 export type SplitAxisChange = components['schemas']['SplitAxisChange'];
+export type StageDecision = components['schemas']['StageDecision'];
 export type StageReport = components['schemas']['StageReport'];
+export type StageRow = components['schemas']['StageRow'];
 export type StageTimes = components['schemas']['StageTimes'];
+export type StageUse = components['schemas']['StageUse'];
 export type Summary = components['schemas']['Summary'];
 export type TensorView = components['schemas']['TensorView'];
 export type Timeline = components['schemas']['Timeline'];
 export type Trial = components['schemas']['Trial'];
+export type UnitView = components['schemas']['UnitView'];
 export type $defs = Record<string, never>;
 export interface operations {
     clusters: {
@@ -3881,6 +4157,128 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline: {
+        parameters: {
+            query?: {
+                against?: string;
+            };
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineAnswer"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline_csv: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": unknown;
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline_trace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request is not legal. */

@@ -10,6 +10,7 @@ import { type Look, LookContext } from "../ui/LookContext";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
 import { Resizer } from "../ui/Resizer";
 import { goToPlan, goToStart } from "../ui/route";
+import type { Shown } from "../views/code/Code";
 import { Banner } from "../views/designer/Banner";
 import { BottomBar } from "../views/designer/BottomBar";
 import { Outline } from "../views/designer/Outline";
@@ -34,6 +35,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const plan = usePlan((state) => state.plan);
   const view = usePlan((state) => state.view);
   const selected = usePlan((state) => state.selected);
+  const edge = usePlan((state) => state.edge);
   const marked = usePlan((state) => state.marked);
   const pending = usePlan((state) => state.slow);
   const colours = useColours();
@@ -48,6 +50,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const [settings, setSettings] = useState(false);
   const [help, setHelp] = useState(false);
   const [looked, setLooked] = useState<Looked | null>(null);
+  const [shown, setShown] = useState<Shown | null>(null);
   const [left, setLeft] = useLocalStorage({ key: "shardwright-outline", defaultValue: 236 });
   const [right, setRight] = useLocalStorage({ key: "shardwright-inspector", defaultValue: 320 });
   const [below, setBelow] = useLocalStorage({ key: "shardwright-panel", defaultValue: 240 });
@@ -91,8 +94,15 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     (): Look => ({
       redistribution: (edge, badge) => setLooked({ kind: "collective", edge, badge }),
       slices: (of) => setLooked({ kind: "slices", of }),
+      code: (id) => {
+        if (document.getState().view.edges.some((other) => other.id === id)) {
+          document.selectEdge(id);
+        }
+        setShown({ id });
+        setTab("code");
+      },
     }),
-    [],
+    [document],
   );
 
   const shell: Shell = {
@@ -111,7 +121,17 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     openSettings: () => setSettings(true),
     openRedistribution: () => setLooked({ kind: "free" }),
     copyPlan: async () => goToPlan((await api.copy(plan.id)).id),
-    downloadCode: () => download(api.zipAddress(plan.id)),
+    downloadCode: async () => {
+      // A plan that can't be written as code says so in its tab, in place of a download that fails.
+      const forms = await api.forms(plan.id).catch(() => []);
+      if (forms[0]?.problem === null) download(api.zipAddress(plan.id, forms[0].name));
+      else setTab("code");
+    },
+    showCode: () => {
+      const { edge: id, selected: node } = document.getState();
+      const named = id ?? node;
+      if (named) look.code(named);
+    },
     downloadFile: () => download(api.fileAddress(plan.id)),
     goStart: goToStart,
   };
@@ -129,6 +149,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
           onSettings={() => setSettings(true)}
           onRedistribution={shell.openRedistribution}
           onCode={() => setTab("code")}
+          onDownload={shell.downloadCode}
           onPicture={(kind) => savePicture(canvas.current, kind, plan.name)}
         />
       </div>
@@ -158,12 +179,14 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             view={view}
             axisColours={colours}
             selected={selected}
+            edge={edge}
             marked={marked}
             direction={direction}
             dark={dark}
             pending={pending}
             onSelect={document.select}
             onMark={document.mark}
+            onEdge={document.selectEdge}
             onOpenChange={follow}
             onBadge={(badge) => {
               for (const edge of view.edges) {
@@ -212,7 +235,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             onResize={setBelow}
           />
         )}
-        <Panels tab={tab} height={below} dark={dark} onTab={setTab} />
+        <Panels tab={tab} height={below} dark={dark} shown={shown} onTab={setTab} />
       </div>
       <Suspense>
         {settings && <SettingsModal onClose={() => setSettings(false)} />}

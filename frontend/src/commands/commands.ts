@@ -22,6 +22,8 @@ export interface Shell {
   openRedistribution(): void;
   copyPlan(): void;
   downloadCode(): void;
+  /** Shows the lines that what is selected is written on. */
+  showCode(): void;
   downloadFile(): void;
   goStart(): void;
 }
@@ -187,6 +189,14 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
         run: () => shell.openPanel(name.toLowerCase()),
       }),
     ),
+    {
+      id: "show-code",
+      group: "View",
+      label: "Show what is selected in the code",
+      keys: ["c"],
+      enabled: isSelected,
+      run: shell.showCode,
+    },
     {
       id: "redistribute",
       group: "View",

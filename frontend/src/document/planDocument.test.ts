@@ -242,3 +242,47 @@ describe("another tab", () => {
     expect(document.getState().conflict).toEqual({ version: 4, unsent: [] });
   });
 });
+
+describe("an edge that is selected", () => {
+  it("selects who makes its value, and stands out until something else is selected", () => {
+    const document = createPlanDocument(plan(1), server().api, channel());
+    document.selectEdge("run:a");
+    expect(document.getState()).toMatchObject({ selected: "run:layers.*.a", edge: "run:a" });
+    document.select("run:layers.*.a");
+    expect(document.getState()).toMatchObject({ selected: "run:layers.*.a", edge: null });
+    document.selectEdge("run:a");
+    document.mark(["run:layers.*.a", "run:layers.*.b"]);
+    expect(document.getState().edge).toBeNull();
+  });
+
+  it("selects a reader of what comes from outside, and nothing where there is no such edge", () => {
+    const { view } = plan(1);
+    const edges = view.edges.map((edge) => ({ ...edge, producer: "" }));
+    const document = createPlanDocument(
+      plan(1, { view: { ...view, edges } }),
+      server().api,
+      channel(),
+    );
+    document.selectEdge("run:a");
+    expect(document.getState().selected).toBe("run:layers.*.b");
+    document.select(null);
+    document.selectEdge("gone");
+    expect(document.getState()).toMatchObject({ selected: null, edge: null });
+  });
+
+  it("does not outlive its value", async () => {
+    const { api, waiting } = server();
+    const document = createPlanDocument(plan(1), api, channel());
+    document.selectEdge("run:a");
+    document.edit(step("n", ["tp"]));
+    await settle();
+    waiting[0]?.answer(plan(2));
+    await settle();
+    expect(document.getState().edge).toBe("run:a");
+    document.edit(step("n", []));
+    await settle();
+    waiting[1]?.answer(plan(3, { view: { ...plan(3).view, edges: [] } }));
+    await settle();
+    expect(document.getState().edge).toBeNull();
+  });
+});

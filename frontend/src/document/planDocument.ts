@@ -32,6 +32,8 @@ export interface PlanDocumentState {
   previous: Summary | null;
   /** Id of an operator or a group. */
   selected: string | null;
+  /** Id of an edge that stands out; who makes its value, or reads it, is selected then. */
+  edge: string | null;
   /** Ids of several operators that are edited together; empty while at most one is selected. */
   marked: readonly string[];
   /** Name of the factor that keys 1–9 act on. */
@@ -53,6 +55,8 @@ export interface PlanDocument extends StoreApi<PlanDocumentState> {
   undo(): void;
   redo(): void;
   select(id: string | null): void;
+  /** Select a value: who makes it, or for one that comes from outside its first reader, with the edge standing out. */
+  selectEdge(id: string): void;
   /** Select several operators; of one alone it is an ordinary selection. */
   mark(ids: readonly string[]): void;
   focusFactor(name: string | null): void;
@@ -88,6 +92,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
     view: opened.view,
     previous: null,
     selected: null,
+    edge: null,
     marked: [],
     factor: null,
     pending: false,
@@ -128,6 +133,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
       plan,
       previous: before.summary,
       selected: reselect(before.view, plan.view, selected, layer),
+      edge: sameEdge(plan, getState().edge),
       marked: stillThere(plan, getState().marked),
       refusal: null,
     });
@@ -236,13 +242,20 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
     undo: () => enqueue({ kind: "undo" }),
     redo: () => enqueue({ kind: "redo" }),
     select: (id) => {
-      const { selected, marked } = getState();
-      if (id === selected && marked.length === 0) return;
-      setState({ selected: id, marked: [], factor: null, refusal: null });
+      const { selected, marked, edge } = getState();
+      if (id === selected && marked.length === 0 && edge === null) return;
+      setState({ selected: id, edge: null, marked: [], factor: null, refusal: null });
+    },
+    selectEdge: (id) => {
+      const edge = getState().view.edges.find((other) => other.id === id);
+      if (!edge) return;
+      const selected = edge.producer || edge.readers[0] || null;
+      setState({ selected, edge: id, marked: [], factor: null, refusal: null });
     },
     mark: (ids) =>
       setState({
         selected: ids.length === 1 ? (ids[0] ?? null) : null,
+        edge: null,
         marked: ids.length > 1 ? ids : [],
         factor: null,
         refusal: null,
@@ -257,6 +270,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
         view: plan.view,
         previous: null,
         selected: reselect(before.view, plan.view, selected, null),
+        edge: sameEdge(plan, getState().edge),
         marked: stillThere(plan, getState().marked),
         conflict: null,
         offline: null,
@@ -311,6 +325,10 @@ function stillThere(plan: PlanState, ids: readonly string[]): readonly string[] 
   if (ids.length === 0) return ids;
   const known = new Set(plan.view.nodes.map((node) => node.id));
   return ids.filter((id) => known.has(id));
+}
+
+function sameEdge(plan: PlanState, id: string | null): string | null {
+  return plan.view.edges.some((edge) => edge.id === id) ? id : null;
 }
 
 /** Changes that make any plan of the same model this one. */

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from "react";
 import { layersOf, type Reach } from "../document/layers";
 import { usePlan, useSelectedNode } from "../ui/PlanContext";
 import { ScrollRegion } from "../ui/ScrollRegion";
+import { CodeButton } from "./CodeButton";
 import { Costs } from "./Costs";
 import { Factors } from "./Factors";
 import { GroupInspector } from "./GroupInspector";
@@ -41,6 +42,7 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
             <div>
               <h2 data-testid="inspected">{node.label}</h2>
               <span className={classes["op"]}>{node.op}</span>
+              <CodeButton id={node.id} of={node.label} />
             </div>
             <p>{node.summary}</p>
             <p className={`mono ${classes["target"]}`}>{node.target}</p>

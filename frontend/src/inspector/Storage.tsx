@@ -8,6 +8,7 @@ import chips from "../ui/chips.module.css";
 import { textOn } from "../ui/colour";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import { ProblemNote } from "../ui/states";
+import { CodeButton } from "./CodeButton";
 import classes from "./inspector.module.css";
 import { dimNames, SliceButton } from "./SliceButton";
 import { CollectiveBadge } from "./Traffic";
@@ -34,6 +35,7 @@ export function Storage({ node }: { node: NodeView }) {
 function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
   const document = useDocument();
   const mesh = usePlan((state) => state.plan.view.mesh);
+  const current = usePlan((state) => state.edge === edge.id);
   const refusal = usePlan((state) => state.refusal);
   const colours = useColours();
   const read = node.operands.find((operand) => operand.value === edge.value);
@@ -44,11 +46,12 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
     document.edit(storeParameter(edge.value, axes, regather));
 
   return (
-    <div className={classes["tensor"]}>
+    <div className={classes["tensor"]} data-current={current} data-testid={`edge:${edge.id}`}>
       <div className={classes["tensorHead"]}>
         <strong>{edge.label}</strong>
         <span>{edge.tensor.dtype}</span>
         <span className={classes["right"]}>{formatBytes(edge.tensor.local_bytes)}</span>
+        {edge.badges.length > 0 && <CodeButton id={edge.id} of={edge.label} />}
         <SliceButton
           of={{
             node: edge.id,

@@ -3,6 +3,7 @@ import { formatBytes, formatInteger, formatSeconds } from "../document/units";
 import { longKind, shortKind, textOn } from "../ui/colour";
 import { useLook } from "../ui/LookContext";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
+import { CodeButton } from "./CodeButton";
 import classes from "./inspector.module.css";
 
 /** Where the operator's tensors come from and go to, and what moves them. */
@@ -49,10 +50,11 @@ function Edge({
   node?: string;
 }) {
   const document = useDocument();
+  const current = usePlan((state) => state.edge === edge.id);
   const label = (id: string) => view.nodes.find((other) => other.id === id)?.label;
   const badges = node ? edge.badges.filter((badge) => badge.readers.includes(node)) : edge.badges;
   return (
-    <div className={classes["edge"]}>
+    <div className={classes["edge"]} data-current={current} data-testid={`edge:${edge.id}`}>
       <p>
         <span className={classes["way"]}>{title}</span>{" "}
         {ends.map((id, position) => {
@@ -71,6 +73,7 @@ function Edge({
           );
         })}
         {edge.kind === "carry" && <span className={classes["way"]}> (layer to layer)</span>}
+        {edge.badges.length > 0 && <CodeButton id={edge.id} of={edge.label} />}
       </p>
       {badges.length === 0 ? (
         <p className={classes["quiet"]}>stays as it is</p>

@@ -1,4 +1,4 @@
-// Looking closer at a tensor of the plan: what the parts of the page ask of the one that shows dialogs.
+// Looking closer at a part of the plan: what the parts of the page ask of the one that shows dialogs and panels.
 import { createContext, useContext } from "react";
 
 export interface Look {
@@ -6,6 +6,8 @@ export interface Look {
   redistribution(edge: string, badge: number): void;
   /** Show who holds what: of a node's slot, or, with an empty slot, of an edge's value. */
   slices(of: SliceSource): void;
+  /** Show the lines of the exported code that an operator or an edge is written on, by its id. */
+  code(id: string): void;
 }
 
 export interface SliceSource {

@@ -15,6 +15,7 @@ const SHAPES = {
   close: "m4 4 8 8M12 4l-8 8",
   fit: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4",
   download: "M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11",
+  code: "M5.5 4.5 2 8l3.5 3.5M10.5 4.5 14 8l-3.5 3.5",
   copy: "M6 6h7.5v7.5H6zM3.5 10h-1V2.5H10v1",
   trash: "M2.5 4.5h11M6 4.5v-2h4v2M4 4.5l.7 9h6.6l.7-9M6.7 7v4M9.3 7v4",
   edit: "M10.5 3 13 5.5 5.5 13H3v-2.5L10.5 3Z",

@@ -91,6 +91,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--sw-accent": "#1864ab",
     "--sw-accent-soft": "#dcebfa",
     "--sw-good": "#1b6e3c",
+    "--sw-good-soft": "#e3f5e9",
     "--sw-bad": "#b42318",
     "--sw-bad-soft": "#fdecea",
     "--sw-warn": "#8a5a00",
@@ -98,6 +99,8 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--sw-code-string": "#0a5c36",
     "--sw-code-comment": "#5c6a80",
     "--sw-code-number": "#0b5cad",
+    "--sw-code-name": "#953800",
+    "--sw-code-builtin": "#0b5cad",
   },
   dark: {
     "--mantine-color-dimmed": "#9aa7b8",
@@ -114,6 +117,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--sw-accent": "#6cb0f5",
     "--sw-accent-soft": "#1b3350",
     "--sw-good": "#5fce8d",
+    "--sw-good-soft": "#15301f",
     "--sw-bad": "#ff8f82",
     "--sw-bad-soft": "#3a1c1c",
     "--sw-warn": "#e8b45a",
@@ -121,5 +125,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--sw-code-string": "#8fd6a8",
     "--sw-code-comment": "#8b98aa",
     "--sw-code-number": "#86c1ff",
+    "--sw-code-name": "#f0b27a",
+    "--sw-code-builtin": "#86c1ff",
   },
 });

@@ -141,6 +141,7 @@ class _Texts:
             if operator.op != "split_heads":
                 self.problems.add(operator.name, f"its line holds sizes of a shard ({text}), and the model's own line "
                                   "has to serve all ranks")  # fmt: skip
+                return text
             batch, _, seq, width = local.results[0]
             text = OPS[operator.op].torch(replace(local, results=((batch, -1, seq, width),)))
         text = text.replace("mesh.device", device)

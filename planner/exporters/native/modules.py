@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from ...core.graph import Block, ModelGraph, Node
 
-KINDS = {"linear": "nn.Linear", "embedding": "nn.Embedding", "rms_norm": "nn.RMSNorm", "layer_norm": "nn.LayerNorm"}
+KINDS = {
+    "linear": "nn.Linear", "embedding": "nn.Embedding", "index_select": "nn.Embedding", "rms_norm": "nn.RMSNorm",
+    "layer_norm": "nn.LayerNorm",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,10 @@ def torch_modules(graph: ModelGraph) -> dict[str, TorchModule]:
 def _made(node: Node, block: Block) -> TorchModule | None:
     shapes = {p.name: p.meta.shape for p in block.parameters}
     held = [name for name in node.operands if name in shapes]
-    if not held or list(node.operands[1:]) != held or node.operands[0] in shapes:
+    picks = node.op == "index_select"
+    if picks and (node.operands[0] not in shapes or len(shapes[node.operands[0]]) != 2 or node.attribute("dim")):
+        return None
+    if not held or list(node.operands[:1] if picks else node.operands[1:]) != held:
         return None
     weight, *bias = held
     own = [f"{node.name}.weight", f"{node.name}.bias"]
@@ -70,7 +76,7 @@ def _made(node: Node, block: Block) -> TorchModule | None:
     match node.op:
         case "linear":
             arguments = [f"{shape[1]}, {shape[0]}", *(["bias=False"] if not bias else [])]
-        case "embedding":
+        case "embedding" | "index_select":
             padding = attributes.get("padding")
             arguments = [f"{shape[0]}, {shape[1]}", *([f"padding_idx={padding}"] if padding is not None else [])]
         case _:

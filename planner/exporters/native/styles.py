@@ -8,6 +8,7 @@ Between modules, values are plain local tensors: what moves has to move where a 
 | a partial sum of a row-parallel module to whole or sharded | its `output_layouts` |
 | a column-parallel result to whole | its `output_layouts` |
 | a whole result to its shard | `PrepareModuleOutput` |
+| a whole value that a row-parallel module reads, to its shard | its `input_layouts` |
 | a norm's weight gradient over the shards of what it norms | `SequenceParallel` |
 
 Everything else is a reason against this form.
@@ -192,6 +193,11 @@ class _Finder:
         columns = all(self._style(node) == "ColwiseParallel" for node in readers)
         if columns and not source.partial and target == whole and raw == Layout(whole.dims, (self.axis or "",)):
             return self._to_columns(fanout, source)
+        last = Layout((*whole.dims[:-1], (self.axis or "",))) if whole.dims else whole
+        rows = len(readers) == 1 and all(self._style(node) == "RowwiseParallel" for node in readers)
+        if rows and source == whole and target == raw == last:
+            self.found[next(iter(readers))].arguments["input_layouts"] = "Replicate()"
+            return True
         if self._style(made) == "ColwiseParallel" and not source.partial and target == whole and raw == whole:
             self.found[made].arguments["output_layouts"] = "Replicate()"
             return True

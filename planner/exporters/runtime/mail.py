@@ -75,6 +75,14 @@ def lines(pipeline: Pipeline) -> list[Line]:
     return [(pipeline.axis, pair) for pair in sorted(sent(pipeline))]
 
 
+def dtype_of(wire: Wire, mesh: Mesh) -> torch.dtype:
+    """Return the element type of what passes a wire."""
+    if wire.dtype == "compute":
+        return mesh.compute
+    dtype: torch.dtype = getattr(torch, wire.dtype)
+    return mesh.compute if dtype.is_floating_point and mesh.compute == torch.float64 else dtype
+
+
 class Mail:
     """What a rank sends and receives in a step."""
 
@@ -111,7 +119,7 @@ class Mail:
     def give(self, message: Message, x: torch.Tensor | None) -> None:
         """Send a message, or keep it here if this rank runs its reader, too; None is a gradient of zeros."""
         wire = self.pipeline.wires[message.wire]
-        shape, dtype = local_shape(wire.layout, wire.shape, self.mesh), _dtype(wire, self.mesh)
+        shape, dtype = local_shape(wire.layout, wire.shape, self.mesh), dtype_of(wire, self.mesh)
         x = torch.zeros(shape, dtype=dtype, device=self.mesh.device) if x is None else x
         if tuple(x.shape) != shape or x.dtype != dtype:
             raise RuntimeError(
@@ -143,17 +151,10 @@ class Mail:
     def _receive(self, sender: int, message: Message) -> None:
         wire = self.pipeline.wires[message.wire]
         shape = local_shape(wire.layout, wire.shape, self.mesh)
-        x = torch.empty(shape, dtype=_dtype(wire, self.mesh), device=self.mesh.device)
+        x = torch.empty(shape, dtype=dtype_of(wire, self.mesh), device=self.mesh.device)
         self._asked[message] = self._started(dist.irecv, x, sender, (sender, self.place)), x
 
     def _started(self, way: Callable[..., object], x: torch.Tensor, other: int, pair: tuple[int, int]) -> dist.Work:
         group = self.mesh.line(self.pipeline.axis, pair)
         (work,) = dist.batch_isend_irecv([dist.P2POp(way, x, self.ranks[other], group)])
         return work
-
-
-def _dtype(wire: Wire, mesh: Mesh) -> torch.dtype:
-    if wire.dtype == "compute":
-        return mesh.compute
-    dtype: torch.dtype = getattr(torch, wire.dtype)
-    return mesh.compute if dtype.is_floating_point and mesh.compute == torch.float64 else dtype

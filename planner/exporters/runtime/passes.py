@@ -32,7 +32,9 @@ class Passes:
         self.stage, self.module = stage, module
         self._kept: dict[int, _Kept] = {}
 
-    def forward(self, microbatch: int, inputs: Tensors, received: Tensors, weight: float | None) -> Tensors:
+    def forward(
+        self, microbatch: int, inputs: Tensors, received: Tensors, weight: float | None, scale: float
+    ) -> Tensors:
         """Return what the stage gives, by name.
 
         Parameters
@@ -41,6 +43,8 @@ class Passes:
             What it takes: inputs of the model, and values of other stages; those with gradients require them.
         weight
             What the last stage's loss counts for in that of the step; None for other stages.
+        scale
+            What gradients are multiplied by.
         """
         found = self.module(*(inputs[name] if name in inputs else received[name] for name in self.stage.takes))
         values = dict(zip(self.stage.gives, found if isinstance(found, tuple) else (found,), strict=True))
@@ -50,7 +54,7 @@ class Passes:
         self._kept[microbatch] = _Kept(
             received={name: x for name, x in received.items() if x.requires_grad},
             given={name: get_gradient_edge(x) for name, x in values.items() if x.requires_grad},
-            seed={} if weight is None else {loss: torch.ones_like(values[loss])},
+            seed={} if weight is None else {loss: torch.full_like(values[loss], scale)},
         )
         return values
 

@@ -2,15 +2,19 @@
 
 Chen et al. 2016, "Training deep nets with sublinear memory cost". What is computed again is the same to the bit:
 dropout is a function of the step, the sequence and the place, and no generator's state is needed.
+
+`torch.utils.checkpoint` computes a part again for each call of backward. Here, what was computed again stays until
+autograd needs it no more: a backward that comes in two parts finds in the second what the first has computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.graph import saved_tensors_hooks
 
 from .mesh import Mesh
 
@@ -24,14 +28,75 @@ def recompute(function: Callable[..., Result], mesh: Mesh, *given: torch.Tensor)
     """
     at = mesh.step, mesh.sequence
 
-    def run(*again: torch.Tensor) -> Result:
+    def again() -> None:
         # Backward may come when the next microbatch has gone through the model.
         now = mesh.step, mesh.sequence
         mesh.step, mesh.sequence = at
         try:
-            return function(*again)
+            with torch.enable_grad():
+                function(*(x.detach().requires_grad_(x.requires_grad) for x in given))
         finally:
             mesh.step, mesh.sequence = now
 
-    result: Result = checkpoint(run, *given, use_reentrant=False, preserve_rng_state=False)
-    return result
+    dropped = _Dropped(again)
+    with saved_tensors_hooks(dropped.drop, _Place.tensor):
+        return function(*given)
+
+
+class _Enough(Exception):
+    """All that autograd had kept is there again."""
+
+
+class _Dropped:
+    """What autograd would have kept of a part, by the order in which it came."""
+
+    def __init__(self, again: Callable[[], None]) -> None:
+        self.again = again
+        self.count = 0
+        # The places that some node still asks for, and what was computed again for them.
+        self.alive: set[int] = set()
+        self.tensors: dict[int, torch.Tensor] = {}
+
+    def drop(self, x: torch.Tensor) -> _Place:
+        """Count a tensor that autograd wants to keep."""
+        self.count += 1
+        self.alive.add(self.count - 1)
+        return _Place(self, self.count - 1)
+
+    def compute(self) -> None:
+        """Compute the part again, and keep what is kept then."""
+        found = 0
+
+        def keep(x: torch.Tensor) -> torch.Tensor:
+            nonlocal found
+            if found in self.alive:
+                self.tensors[found] = x.detach()
+            found += 1
+            if found == self.count:
+                raise _Enough
+            return x
+
+        try:
+            with saved_tensors_hooks(keep, lambda x: x):
+                self.again()
+        except _Enough:
+            return
+        raise RuntimeError(f"a part kept {self.count} tensors, and {found} when it was computed again")
+
+
+@dataclass(eq=False)
+class _Place:
+    """Stands for a tensor that was dropped; when autograd lets go of it, so does the part."""
+
+    dropped: _Dropped
+    number: int
+
+    def tensor(self) -> torch.Tensor:
+        """Return the tensor, computed again if it is not there."""
+        if self.number not in self.dropped.tensors:
+            self.dropped.compute()
+        return self.dropped.tensors[self.number]
+
+    def __del__(self) -> None:
+        self.dropped.alive.discard(self.number)
+        self.dropped.tensors.pop(self.number, None)

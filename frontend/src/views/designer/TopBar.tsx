@@ -17,6 +17,7 @@ export function TopBar({
   onSettings,
   onRedistribution,
   onCode,
+  onDownload,
   onPicture,
 }: {
   dark: boolean;
@@ -25,6 +26,7 @@ export function TopBar({
   onSettings(): void;
   onRedistribution(): void;
   onCode(): void;
+  onDownload(): void;
   onPicture(kind: "png" | "svg"): void;
 }) {
   const document = useDocument();
@@ -107,9 +109,7 @@ export function TopBar({
           <Button leftSection={<Icon name="download" size={13} />}>Export</Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item component="a" href={api.zipAddress(plan.id)} download>
-            Code as a zip
-          </Menu.Item>
+          <Menu.Item onClick={onDownload}>Code as a zip</Menu.Item>
           <Menu.Item onClick={onCode}>Look at the code</Menu.Item>
           <Menu.Item component="a" href={api.fileAddress(plan.id)} download>
             Plan file

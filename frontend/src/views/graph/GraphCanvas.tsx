@@ -34,12 +34,16 @@ export interface GraphCanvasProps {
   view: PlanView;
   axisColours: Record<string, string>;
   selected: string | null;
+  /** Id of an edge that stands out. */
+  edge?: string | null;
   marked: readonly string[];
   direction: Direction;
   dark: boolean;
   pending: boolean;
   onSelect(id: string | null): void;
   onMark?(ids: readonly string[]): void;
+  /** An edge was chosen, and with it who makes its value. */
+  onEdge?(id: string): void;
   onBadge?(badge: BadgeView): void;
   onOpenChange?(open: readonly string[]): void;
   ref?: Ref<GraphHandle>;
@@ -47,7 +51,7 @@ export interface GraphCanvasProps {
 
 /** Mounts the canvas and passes changes on; everything else is in `GraphView`. */
 export function GraphCanvas(props: GraphCanvasProps) {
-  const { view, axisColours, selected, marked, direction, dark, pending, ref } = props;
+  const { view, axisColours, selected, edge, marked, direction, dark, pending, ref } = props;
   const host = useRef<HTMLDivElement>(null);
   const graph = useRef<GraphView | null>(null);
   // The canvas outlives renders, so it calls whatever the newest props say.
@@ -63,6 +67,7 @@ export function GraphCanvas(props: GraphCanvasProps) {
       colours,
       onSelect: (id) => latest.current.onSelect(id),
       onMark: (ids) => latest.current.onMark?.(ids),
+      onEdge: (id) => latest.current.onEdge?.(id),
       onBadge: (badge) => latest.current.onBadge?.(badge),
       onOpenChange: (open) => latest.current.onOpenChange?.(open),
     });
@@ -80,6 +85,7 @@ export function GraphCanvas(props: GraphCanvasProps) {
   useEffect(() => graph.current?.setPending(pending), [pending]);
   useEffect(() => graph.current?.setModel(fromPlanView(view)), [view]);
   useEffect(() => graph.current?.select(selected), [selected]);
+  useEffect(() => graph.current?.light(edge ?? null), [edge]);
   useEffect(() => graph.current?.mark(marked), [marked]);
   useImperativeHandle(ref, () => handleOf(graph), []);
 

@@ -27,6 +27,8 @@ export interface GraphViewOptions {
   readonly onSelect?: (id: string | null) => void;
   /** Operators were framed. */
   readonly onMark?: (ids: readonly string[]) => void;
+  /** An edge was chosen; who makes its value is selected with it. */
+  readonly onEdge?: (id: string) => void;
   /** A collective was double-clicked. */
   readonly onBadge?: (badge: BadgeView) => void;
   readonly onOpenChange?: (open: readonly string[]) => void;
@@ -54,6 +56,8 @@ export class GraphView {
   private scene: Scene | null = null;
   private open = new Set<string>();
   private selected: string | null = null;
+  /** Edge that stands out. */
+  private lit: string | null = null;
   /** Several operators that are selected together. */
   private marked: readonly string[] = [];
   private direction: Direction;
@@ -90,6 +94,7 @@ export class GraphView {
       scene: () => this.scene,
       selectedShape: () => this.selectedShape(),
       choose: (id) => this.choose(id),
+      chooseEdge: (id) => this.chooseEdge(id),
       mark: (ids) => this.options.onMark?.(ids),
       openGroup: (id, state) => this.openGroup(id, state),
       openBadge: (badge) => this.options.onBadge?.(badge),
@@ -107,7 +112,7 @@ export class GraphView {
     this.model = model;
     if (!same) this.fresh = true;
     if (this.selected && !find(model, this.selected)) this.selected = null;
-    this.hand.forget(true);
+    this.hand.forget();
     this.rebuild();
     this.options.onOpenChange?.([...this.open]);
   }
@@ -134,10 +139,16 @@ export class GraphView {
   /** Select from outside: what is hidden is shown by opening its groups; the listener isn't told. */
   select(id: string | null): void {
     if (id === this.selected) return;
-    this.hand.forget(true);
+    this.hand.forget();
     this.selected = id;
     if (id) this.show(id, (rect) => this.viewport.reveal(rect));
     this.announce();
+    this.invalidate();
+  }
+
+  /** Let an edge stand out. */
+  light(id: string | null): void {
+    this.lit = id;
     this.invalidate();
   }
 
@@ -167,7 +178,7 @@ export class GraphView {
   setDirection(direction: Direction): void {
     if (direction === this.direction) return;
     this.direction = direction;
-    this.hand.forget(true);
+    this.hand.forget();
     this.rebuild();
   }
 
@@ -243,7 +254,7 @@ export class GraphView {
     this.client.request(studio.skeleton, open, (geometry, milliseconds) => {
       this.busy = false;
       this.scene = new Scene(studio, geometry);
-      this.hand.forget(false);
+      this.hand.forget();
       this.viewport.extent = { width: geometry.width, height: geometry.height };
       if (this.fresh && this.viewport.width > 0) {
         this.viewport.first();
@@ -353,17 +364,33 @@ export class GraphView {
       selected: this.selectedShape(),
       marked: new Set(this.marked.map((id) => this.scene?.shapeOf(id) ?? -1)),
       hovered: this.hand.hoveredShape(),
-      tensor: this.hand.litTensor(),
+      tensor: this.litTensor(),
       pending: this.pending,
     };
+  }
+
+  /** The tensor under the pointer, else the one that was chosen. */
+  private litTensor(): number {
+    const hovered = this.hand.hoveredTensor();
+    if (hovered >= 0 || this.lit === null) return hovered;
+    return this.scene?.studio.model.tensors.findIndex((tensor) => tensor.id === this.lit) ?? -1;
   }
 
   private selectedShape(): number {
     return this.scene && this.selected ? this.scene.shapeOf(this.selected) : -1;
   }
 
+  private chooseEdge(id: string): void {
+    const tensor = this.model?.tensors.find((other) => other.id === id);
+    const end = this.model?.boxes[tensor?.producer ?? -1];
+    this.choose(end?.id ?? null);
+    this.lit = id;
+    this.options.onEdge?.(id);
+  }
+
   private choose(id: string | null): void {
     this.selected = id;
+    this.lit = null;
     this.announce();
     this.invalidate();
     this.options.onSelect?.(id);

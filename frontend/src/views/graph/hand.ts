@@ -17,6 +17,8 @@ export interface Held {
   scene(): Scene | null;
   selectedShape(): number;
   choose(id: string | null): void;
+  /** Choose a tensor with who makes it, or with its first reader. */
+  chooseEdge(id: string): void;
   mark(ids: readonly string[]): void;
   openGroup(id: string, state: boolean): void;
   openBadge(badge: BadgeView): void;
@@ -35,8 +37,6 @@ const SLACK = 5;
 export class Hand {
   readonly stop: () => void;
   private hovered: Hit | null = null;
-  /** The tensor that was clicked: its fan-out stays lit. */
-  private pinned = -1;
   /** The frame that is being drawn, on the canvas. */
   frame: Frame | null = null;
   private readonly tip: Tip;
@@ -68,10 +68,9 @@ export class Hand {
     this.stop = listen(held.canvas, actions);
   }
 
-  /** Forget what points into the last scene; after a change of the model the pinned tensor too. */
-  forget(pinned: boolean): void {
+  /** Forget what points into the last scene. */
+  forget(): void {
     this.hovered = null;
-    if (pinned) this.pinned = -1;
   }
 
   hoveredShape(): number {
@@ -79,10 +78,9 @@ export class Hand {
     return hovered?.kind === "box" || hovered?.kind === "group" ? hovered.shape : -1;
   }
 
-  /** Return the tensor whose fan-out is lit; -1 for none. */
-  litTensor(): number {
-    const hovered = this.hovered ? this.tensorOf(this.hovered) : -1;
-    return hovered >= 0 ? hovered : this.pinned;
+  /** Return the tensor under the pointer; -1 for none. */
+  hoveredTensor(): number {
+    return this.hovered ? this.tensorOf(this.hovered) : -1;
   }
 
   /** Return the tensor that a hit stands for: that of a badge or line, or what a box makes. */
@@ -146,7 +144,6 @@ export class Hand {
 
   private click(hit: Hit | null): void {
     const scene = this.held.scene();
-    this.pinned = -1;
     if (!scene || !hit) {
       this.held.choose(null);
     } else if (hit.kind === "group" && hit.chevron) {
@@ -154,11 +151,8 @@ export class Hand {
     } else if (hit.kind === "group" || hit.kind === "box") {
       this.held.choose(scene.idOf(hit.shape));
     } else {
-      // A tensor is chosen by who makes it.
-      this.pinned = this.tensorOf(hit);
-      const { model } = scene.studio;
-      const producer = model.tensors[this.pinned]?.producer ?? -1;
-      this.held.choose(model.boxes[producer]?.id ?? null);
+      const tensor = scene.studio.model.tensors[this.tensorOf(hit)];
+      if (tensor) this.held.chooseEdge(tensor.id);
     }
   }
 
@@ -182,7 +176,6 @@ export class Hand {
     if (!scene) return;
     const to = step(scene, this.held.selectedShape(), way);
     if (to < 0) return;
-    this.pinned = -1;
     this.held.choose(scene.idOf(to));
     this.held.viewport.reveal(scene.rect(to));
   }

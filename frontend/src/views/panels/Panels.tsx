@@ -3,10 +3,11 @@ import { lazy, Suspense } from "react";
 import { Icon } from "../../ui/icons";
 import { usePlan } from "../../ui/PlanContext";
 import { Loading } from "../../ui/states";
+import type { Shown } from "../code/Code";
 import classes from "./panels.module.css";
 import { useProof } from "./useProof";
 
-const Code = lazy(() => import("./Code"));
+const Code = lazy(() => import("../code/Code"));
 const Communication = lazy(() => import("./Communication"));
 const Costs = lazy(() => import("./Costs"));
 const Diagnostics = lazy(() => import("./Diagnostics"));
@@ -19,11 +20,14 @@ export function Panels({
   tab,
   height,
   dark,
+  shown,
   onTab,
 }: {
   tab: string | null;
   height: number;
   dark: boolean;
+  /** What is to be shown in the code. */
+  shown: Shown | null;
   onTab(tab: string | null): void;
 }) {
   // Here and not in its tab, so that a proof goes on when another tab is looked at.
@@ -71,7 +75,7 @@ export function Panels({
               <Costs />
             </Tabs.Panel>
             <Tabs.Panel value="code">
-              <Code />
+              <Code shown={shown} />
             </Tabs.Panel>
             <Tabs.Panel value="prove">
               <Prove proof={proof} />

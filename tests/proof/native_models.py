@@ -1,0 +1,83 @@
+"""A decoder of linear layers with biases, layer norms and learnt positions, as plain torch has modules for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from planner.core.graph import Block, ModelGraph, ModelSource, Module
+from planner.core.json_text import digest
+from planner.core.symbol import symbol
+from planner.core.tensor import TensorMeta
+from planner.importers.builder import BlockBuilder
+from planner.importers.feeds import feeds_of
+
+WIDTH, HIDDEN, VOCAB, HEADS, LENGTH = 32, 48, 32, 4, 64
+LAYER = "transformer.h.*"
+CLASSES = {
+    "": "GptLM", "transformer": "Gpt", "transformer.wte": "Embedding", "transformer.wpe": "Embedding",
+    "transformer.h": "ModuleList", LAYER: "Block", f"{LAYER}.ln_1": "LayerNorm",
+    f"{LAYER}.attn": "Attention", f"{LAYER}.attn.out_proj": "Linear",
+    **{f"{LAYER}.attn.{part}_proj": "Linear" for part in "qkv"},
+    f"{LAYER}.ln_2": "LayerNorm", f"{LAYER}.mlp": "Mlp", f"{LAYER}.mlp.fc1": "Linear", f"{LAYER}.mlp.fc2": "Linear",
+    "transformer.ln_f": "LayerNorm", "lm_head": "Linear",
+}  # fmt: skip
+
+
+@cache
+def gpt_like() -> ModelGraph:
+    """Return the graph of two layers; positions are added to the tokens, and the head has the tokens' table."""
+    build = BlockBuilder()
+    indices = TensorMeta((symbol("B"), symbol("S")), "int64")
+    tokens, labels = build.input("tokens", indices), build.input("labels", indices)
+    table = build.parameter("transformer.wte.weight", (VOCAB, WIDTH))
+    (x,) = build.node("transformer.wte", "embedding", tokens, table)
+    places = build.parameter("transformer.wpe.weight", (LENGTH, WIDTH))
+    (positions,) = build.node("transformer/positions", "arange", attributes={"sizes": "S"})
+    (placed,) = build.node("transformer.wpe", "embedding", positions, places)
+    (x,) = build.node("transformer/add_positions", "add", x, placed)
+    (x,) = build.repeat("transformer.h", 2, _layer(build.meta(x)), x)
+    x = _norm(build, "transformer.ln_f", x)
+    (logits,) = build.node("lm_head", "linear", x, table)
+    (loss,) = build.node("loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100})
+    root = build.block(loss)
+    graph = ModelGraph(
+        name="gpt-like", source=ModelSource(name="gpt-like", kind="test", digest=digest("{}"), content="{}"),
+        root=root, modules=tuple(Module(path=path, class_name=name) for path, name in CLASSES.items()),
+        logits=logits, longest_seq=LENGTH,
+    )  # fmt: skip
+    return replace(graph, feeds=feeds_of(root))
+
+
+def _layer(carried: TensorMeta) -> Block:
+    build = BlockBuilder()
+    hidden = build.input("hidden", carried)
+    n = _norm(build, f"{LAYER}.ln_1", hidden)
+    heads = {"groups": HEADS, "per_group": 1}
+    parts = [
+        build.node(f"{LAYER}.attn/split_{part}", "split_heads", _linear(build, f"{LAYER}.attn.{part}_proj", n, WIDTH),
+                   attributes=heads)[0]
+        for part in "qkv"
+    ]  # fmt: skip
+    (y,) = build.node(f"{LAYER}.attn/attention", "attention", *parts)
+    (y,) = build.node(f"{LAYER}.attn/merge_heads", "merge_heads", y, attributes=heads)
+    y = _linear(build, f"{LAYER}.attn.out_proj", y, WIDTH)
+    (middle,) = build.node(f"{LAYER}/residual_attention", "add", hidden, y)
+    y = _linear(build, f"{LAYER}.mlp.fc1", _norm(build, f"{LAYER}.ln_2", middle), HIDDEN)
+    (y,) = build.node(f"{LAYER}.mlp/act", "gelu", y, attributes={"approximate": "none"})
+    y = _linear(build, f"{LAYER}.mlp.fc2", y, WIDTH)
+    (out,) = build.node(f"{LAYER}/residual_mlp", "add", middle, y)
+    return build.block(out)
+
+
+def _linear(build: BlockBuilder, path: str, x: str, size: int) -> str:
+    weight = build.parameter(f"{path}.weight", (size, build.meta(x).shape[-1]))
+    return build.node(path, "linear", x, weight, build.parameter(f"{path}.bias", (size,), "zeros"))[0]
+
+
+def _norm(build: BlockBuilder, path: str, x: str) -> str:
+    weight, bias = (
+        build.parameter(f"{path}.weight", (WIDTH,), "ones"),
+        build.parameter(f"{path}.bias", (WIDTH,), "zeros"),
+    )
+    return build.node(path, "layer_norm", x, weight, bias, attributes={"eps": 1e-5})[0]

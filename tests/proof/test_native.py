@@ -1,0 +1,110 @@
+"""Bundles in the native form compute what the unsharded model does, with the plan's collectives of tensor parallelism.
+
+gloo has no all-to-all in DTensor, which gathers and cuts instead; no style of this form asks for one.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from planner.compose import bundle
+from planner.core.graph import ModelGraph
+from planner.plan import Plan
+from planner.proof import Proof
+from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
+
+from .native_models import gpt_like
+from .test_presets import assert_proven
+
+pytest.importorskip("torch")
+
+SP = (("megatron", "tp"), ("sequence_parallel", "tp"))
+PLANS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "dp": ("dp:4", (("data_parallel", "dp"),)),
+    "zero2": ("dp:4", (("zero2", "dp"),)),
+    "zero3": ("dp:4", (("zero3", "dp"),)),
+    "hsdp": ("rep:2,dp:2", (("data_parallel", "rep"), ("zero3", "dp"))),
+    "tp": ("tp:4", (("megatron", "tp"),)),
+    "tp-sp": ("tp:4", SP),
+    "dp-tp": ("dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp"))),
+    "tp-dp": ("tp:2,dp:2", (("data_parallel", "dp"), ("megatron", "tp"))),
+    "dp-tp-sp": ("dp:2,tp:2", (("data_parallel", "dp"), *SP)),
+    "zero3-tp-sp": ("dp:2,tp:2", (("zero3", "dp"), *SP)),
+    "zero2-tp": ("dp:2,tp:2", (("zero2", "dp"), ("megatron", "tp"))),
+    "hsdp-tp-sp": ("dp:2,tp:2,rep:2", (("data_parallel", "rep"), ("zero3", "dp"), *SP)),
+}
+MODELS: dict[str, Callable[[], ModelGraph]] = {
+    "llama": lambda: tiny_graph("llama-biased"),
+    "qwen3": lambda: tiny_graph("qwen3", tied=True),
+    "gpt": gpt_like,
+    "gpt2": tiny_gpt2,
+}
+QUICK = {("llama", "zero3-tp-sp"), ("qwen3", "dp-tp-sp"), ("gpt", "dp-tp-sp"), ("gpt2", "hsdp")}
+# GPT-2's own weights are [in, out], which styles know nothing of: it is sharded over samples only.
+CASES = [
+    pytest.param(model, name, id=f"{model}-{name}", marks=() if (model, name) in QUICK else pytest.mark.slow)
+    for model in MODELS
+    for name, (mesh, _) in PLANS.items()
+    if model != "gpt2" or "tp" not in mesh
+]
+
+
+def plan_of(model: str, name: str, microbatches: int = 1) -> Plan:
+    mesh, presets = PLANS[name]
+    return tiny_plan(mesh, *presets, graph=MODELS[model](), microbatches=microbatches)
+
+
+@pytest.mark.parametrize(("model", "name"), CASES)
+def test_it_computes_the_same(prove: Callable[..., Proof], model: str, name: str) -> None:
+    plan = plan_of(model, name)
+    proof = prove(plan, bundle(plan, "native"))
+    assert_proven(proof)
+    assert proof.compared or name == "tp"
+
+
+@pytest.mark.parametrize("name", [pytest.param("zero3-tp-sp", marks=pytest.mark.slow), "dp-tp"])
+@pytest.mark.parametrize("deferred", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_microbatches(prove: Callable[..., Proof], name: str, deferred: bool) -> None:
+    """Reduced after each, or once a step."""
+    plan = plan_of("llama", name, microbatches=2)
+    if deferred:
+        axes = ("dp",) if "zero" in name else ()
+        plan = plan.store("*", of="gradient", axes=axes, deferred=True)
+    files = bundle(plan, "native")
+    assert f"sync_each={not deferred}" in files["train.py"]
+    assert_proven(prove(plan, files))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dp", "zero2", "zero3-tp-sp", "dp-tp"])
+def test_steps_of_the_optimizer(prove: Callable[..., Proof], name: str) -> None:
+    plan = plan_of("gpt", name)
+    assert_proven(prove(plan, bundle(plan, "native"), kind="training", steps=3))
+
+
+MISTAKES = {
+    "averaged gradients": ("set_gradient_divide_factor(1.0)", "set_gradient_divide_factor(2.0)"),
+    "a norm without its style": ('    "input_layernorm": SequenceParallel(use_local_output=True),\n', ""),
+    "a sum that is not scattered": (
+        '"mlp.down_proj": RowwiseParallel(output_layouts=Shard(1))', '"mlp.down_proj": RowwiseParallel()',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n if n == "averaged gradients" else pytest.param(n, marks=pytest.mark.slow)
+                                  for n in MISTAKES])  # fmt: skip
+def test_a_mistake_shows(prove: Callable[..., Proof], name: str) -> None:
+    plan = plan_of("qwen3", "dp-tp-sp")
+    files = bundle(plan, "native")
+    right, wrong = MISTAKES[name]
+    assert right in files["parallelize.py"]
+    proof = prove(plan, files | {"parallelize.py": files["parallelize.py"].replace(right, wrong)})
+    assert not proof.ok
+
+
+@pytest.mark.slow
+def test_uneven_batches_and_vocabularies(prove: Callable[..., Proof]) -> None:
+    """Three ranks of samples cut 8 sequences, and a vocabulary of 33 is cut over 2."""
+    graph = tiny_graph("llama", vocab_size=33)
+    plan = tiny_plan("dp:3,tp:2", ("data_parallel", "dp"), *SP, graph=graph)
+    assert_proven(prove(plan, bundle(plan, "native")))
