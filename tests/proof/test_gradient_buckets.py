@@ -105,9 +105,7 @@ def test_other_modules(prove_here: Callable[..., Proof]) -> None:
     ("fusion", "overlap", "state", "microbatches"),
     [("size", True, "zero2", 2), pytest.param("auto", True, "zero0", 1, marks=pytest.mark.slow)],
 )
-def test_on_processes(
-    prove: Callable[..., Proof], fusion: str, overlap: bool, state: str, microbatches: int
-) -> None:
+def test_on_processes(prove: Callable[..., Proof], fusion: str, overlap: bool, state: str, microbatches: int) -> None:
     """What threads prove, processes prove whose collectives really run beside backward."""
     assert_proven(prove(plan_of(state, microbatches, **FUSIONS[fusion], overlap=overlap)))
 
