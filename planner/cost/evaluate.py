@@ -76,7 +76,7 @@ def price(
         phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
         for phase in ("backward", "update")
     }
-    things = held(training, works, precision, device)
+    things = held(training, works, precision, device, gradients.compression)
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
