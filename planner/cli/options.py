@@ -74,6 +74,15 @@ class PlanOptions:
             "'self_attn'; off takes something out. Repeatable.",
         ),
     ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'WORDS'",
+            help="How gradients are reduced: auto, size:25MiB or index:8,16 (which share a collective), overlap, sum, "
+            "and bf16, fp16, int8 or one_bit (what is passed), e.g. 'auto overlap'; none of these for one by one, "
+            "waited for, in the mean.",
+        ),
+    ] = None
     pipeline: Annotated[
         str | None,
         typer.Option(

@@ -50,7 +50,8 @@ def settings(mesh: dict[str, int], microbatches: int, regather: bool) -> str:
 def whole(run: Run) -> dict[str, str]:
     """Return the bundle of the model in one piece on one rank."""
     text = (
-        "from parallel import trainer\nfrom parallel.data import Feed\nfrom parallel.settings import Settings\n\nimport model\n\n"
+        "from parallel import trainer\nfrom parallel.data import Feed\n"
+        "from parallel.settings import Settings\n\nimport model\n\n"
         f"MODEL = model.whole({run.cuts[-1]})\n"
         + settings({"pp": 1, "dp": 1, "tp": 1}, run.schedule.microbatches, False)
     )
