@@ -255,7 +255,7 @@ def runtime() -> Mapping[str, ModuleType]:
                 sys.modules[module.__name__] = module
                 try:
                     exec(compile(text, f"parallel/{name}.py", "exec"), vars(module))
-                except ModuleNotFoundError:
+                except ImportError:
                     # One that it imports comes later.
                     del sys.modules[module.__name__]
                     continue
