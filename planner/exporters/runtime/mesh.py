@@ -37,7 +37,7 @@ class Mesh:
         How long a collective may take in the groups that are made from now on; None for torch's default.
     step, sequence, last
         Where training is: the optimizer step, the first sequence of the microbatch in the step's batch, and whether
-        this is the step's last microbatch.
+        this is the step's last microbatch, in a pipeline the last of its stage.
     """
 
     compute: torch.dtype = torch.float32
