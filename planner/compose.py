@@ -221,7 +221,7 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
 
 def code_marks(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> tuple[CodeMark, ...]:
     """Return which lines of the exported code stand for which nodes and edges of the plan's view."""
-    return _form(form).marks(training or train(plan), precision_named(plan.decisions.precision))
+    return _form(form).marks(evaluated(plan, training))
 
 
 def _form(name: str) -> ExporterDef:

@@ -21,6 +21,7 @@ from .changes import (
     PipelineChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
     StageUse,
 )
@@ -38,6 +39,7 @@ from .plans import (
     PipelineState,
     PlanState,
     PlanSummary,
+    RecomputeDecision,
     Summary,
 )
 from .requests import (
@@ -111,6 +113,8 @@ __all__ = [
     "ProofMesh",
     "ProofRequest",
     "ProofRow",
+    "RecomputeChange",
+    "RecomputeDecision",
     "RedistributionAnswer",
     "RedistributionRequest",
     "RedistributionStep",

@@ -83,7 +83,8 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": true,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "lm_head",
@@ -91,7 +92,8 @@ TEXT = """\
       "axes": [],
       "layout": "[tp·dp, -]",
       "regather": false,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "*",
@@ -99,9 +101,18 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": false,
-      "deferred": true
+      "deferred": true,
+      "place": null
     }
   ],
+  "gradients": {
+    "fusion": "none",
+    "bucket_bytes": 0,
+    "indices": [],
+    "reduction": "mean",
+    "overlap": false,
+    "compression": "none"
+  },
   "pipeline": {
     "axis": "pp",
     "schedule": "zb-h1",
@@ -195,7 +206,13 @@ decisions_of_plans = st.builds(
             layout=st.none() | layouts(),
             regather=st.booleans(),
         )
-        | st.builds(ParameterDecision, target=words, of=st.just("optimizer"), axes=axes)
+        | st.builds(
+            ParameterDecision,
+            target=words,
+            of=st.just("optimizer"),
+            axes=axes,
+            place=st.sampled_from([None, "device", "host"]),
+        )
         | st.builds(
             ParameterDecision,
             target=words,
@@ -216,7 +233,7 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
-NEW_IN_3 = ("pipeline", "recompute")
+NEW_IN_3 = ("pipeline", "recompute", "gradients")
 VERSION_1 = json.loads(TEXT) | {
     "version": 1,
     "parameters": [
@@ -234,8 +251,10 @@ def test_files_of_version_1_are_read() -> None:
 
 
 def test_files_of_version_2_are_read() -> None:
-    """They knew no pipeline and computed nothing again."""
+    """They knew no pipeline, computed nothing again and kept all on devices."""
     known = {name: value for name, value in json.loads(TEXT).items() if name not in NEW_IN_3}
+    for entry in known["parameters"]:
+        del entry["place"]
     assert read(json.dumps(known | {"version": 2})) == (SOURCE, replace(DECISIONS, pipeline=None, recompute=()))
 
 
@@ -247,7 +266,15 @@ def edited(**changes: Any) -> str:
 
 
 FACTOR = {"target": "*", "factor": "n", "axes": ["tp"]}
-PARAMETER = {"target": "*", "of": "storage", "axes": [], "layout": None, "regather": False, "deferred": False}
+PARAMETER = {
+    "target": "*",
+    "of": "storage",
+    "axes": [],
+    "layout": None,
+    "regather": False,
+    "deferred": False,
+    "place": None,
+}
 
 REFUSED = [
     (
