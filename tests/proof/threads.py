@@ -190,8 +190,8 @@ def runtime() -> Mapping[str, ModuleType]:
                 sys.modules[module.__name__] = module
                 try:
                     exec(compile(text, f"parallel/{name}.py", "exec"), vars(module))
-                except ModuleNotFoundError:
-                    # One that it imports comes later.
+                except ImportError:
+                    # One that it imports comes later, or is nothing that threads have.
                     del sys.modules[module.__name__]
                     continue
                 made[module.__name__] = module
