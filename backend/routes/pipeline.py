@@ -11,6 +11,7 @@ from starlette.responses import Response
 from planner import PlannerError, compose
 from planner.core.report import PipelineReport, Report
 from planner.core.view import PlanView
+from planner.figures import page
 from planner.figures.pipeline import held, passes
 from planner.schedules import trace_events, write_csv
 
@@ -74,6 +75,18 @@ def pipeline_trace(plan_id: str, desk: AppDesk) -> Response:
     _, report = _pipeline(plan_id, desk)
     text = json.dumps(trace_events(report.timeline))
     return download(text.encode(), "application/json", f"{report.timeline.schedule.name}.trace.json")
+
+
+@router.get(
+    "/plans/{plan_id}/pipeline/page",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {}}, "description": "The page"}},
+)
+def pipeline_page(plan_id: str, desk: AppDesk) -> Response:
+    """Return the picture of the timeline as a page that needs nothing else."""
+    found, report = _pipeline(plan_id, desk)
+    text = page(passes(report.timeline), f"{found.plan.graph.name}, {report.timeline.schedule.name}")
+    return download(text.encode(), "text/html", f"{report.timeline.schedule.name}.html")
 
 
 def _pipeline(plan_id: str, desk: Desk) -> tuple[Evaluated, PipelineReport]:

@@ -141,7 +141,7 @@ def _pipeline(report: Report) -> list[str]:
             format_seconds(times.recompute + times.backward_input + times.backward_weight), _decimal(times.resident),
             _decimal(times.activation), shown,
         ))  # fmt: skip
-    shares = ", ".join(f"{share:.1%} {name}" for name, share in pipeline.bubbles)
+    shares = ", ".join(f"{share:.1%} {name.replace('_', ' ')}" for name, share in pipeline.bubbles)
     most = max(pipeline.rank_memory)
     return [
         f"{heading('pipeline')}  {schedule.name}, {_many(len(pipeline.stages), 'stage')} on "

@@ -14,9 +14,10 @@ from typing import Any
 from ..core.report import Report
 from .communication import communication
 from .memory import memory
+from .plain import page
 from .step import step
 
-__all__ = ["FIGURES", "FigureDef"]
+__all__ = ["FIGURES", "FigureDef", "page"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,3 +32,13 @@ def _lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _lists(item) for key, item in value.items()}
     return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def page(figure: dict[str, Any], title: str) -> str:
+    """Return a figure as an HTML page that carries Plotly with it, so that it opens anywhere."""
+    import plotly.graph_objects as go
+    from plotly.io import to_html
+
+    made = go.Figure(figure)
+    made.update_layout(title={"text": title})
+    return str(to_html(made, include_plotlyjs=True, full_html=True))

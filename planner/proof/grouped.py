@@ -35,9 +35,9 @@ def grouped_differences(
     found = []
     for rank, result in results.items():
         ran = Counter({key: n for key, n in Counter(result.collectives).items() if set(key[1]) <= tensor})
-        asked = planned(activations, plan, rank, ran=ran, updates=updates)
-        expected = Counter({key: n for key, n in asked.items() if set(key[1]) <= tensor})
-        expected += _norms(training, plan, tensor, updates)
+        norms = _norms(training, plan, tensor, updates)
+        asked = planned(activations, plan, rank, ran=ran - norms, updates=updates)
+        expected = norms + Counter({key: n for key, n in asked.items() if set(key[1]) <= tensor})
         for key in sorted((expected - ran) + (ran - expected)):
             found.append(Difference(rank=rank, key=key, ran=ran[key], planned=expected[key]))
     return tuple(found)

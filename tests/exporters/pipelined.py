@@ -50,7 +50,7 @@ def settings(mesh: dict[str, int], microbatches: int, regather: bool) -> str:
 def whole(run: Run) -> dict[str, str]:
     """Return the bundle of the model in one piece on one rank."""
     text = (
-        "from parallel.data import Feed\nfrom parallel.settings import Settings\n\nimport model\n\n"
+        "from parallel import trainer\nfrom parallel.data import Feed\nfrom parallel.settings import Settings\n\nimport model\n\n"
         f"MODEL = model.whole({run.cuts[-1]})\n"
         + settings({"pp": 1, "dp": 1, "tp": 1}, run.schedule.microbatches, False)
     )
@@ -63,7 +63,7 @@ def staged(run: Run) -> dict[str, str]:
     module = "torch_pipeline" if run.torch else "pipeline"
     chains = ", ".join(f"Chain(stages={c.stages!r}, microbatches={c.microbatches!r})" for c in schedule.chains)
     text = (
-        "from parallel.data import Feed\n"
+        "from parallel import trainer\nfrom parallel.data import Feed\n"
         f"from parallel.{module} import {by.split('(')[0]}\n"
         "from parallel.stages import Chain, Pipeline\n"
         "from parallel.settings import Settings\n\n"

@@ -16,8 +16,9 @@ STEPS = 10
 MEGATRON = (("megatron", "tp"), ("sequence_parallel", "tp"))
 
 
-def plan(mesh: str, *presets: tuple[str, str]) -> Plan:
-    return tiny_plan(mesh, *presets, graph=with_dropout(tiny_graph("qwen2", tied=True, intermediate_size=50)))
+def plan(mesh: str, *presets: tuple[str, str], microbatches: int = 1) -> Plan:
+    graph = with_dropout(tiny_graph("qwen2", tied=True, intermediate_size=50))
+    return tiny_plan(mesh, *presets, graph=graph, microbatches=microbatches)
 
 
 PLANS = {
@@ -25,6 +26,7 @@ PLANS = {
     "zero3-tp": plan("dp:4,tp:2", ("zero3", "dp"), *MEGATRON),
     "zero1": plan("dp:4", ("zero1", "dp")),
     "tp": plan("tp:4", *MEGATRON),
+    "pp": plan("pp:2,dp:2", ("zero1", "dp"), microbatches=2).pipelined("pp"),
 }
 
 
@@ -97,12 +99,19 @@ def test_a_run_in_parts_is_the_same_bit_for_bit(ranks: RankProcesses, bundles: d
 
 
 @pytest.mark.slow
-def test_from_four_ranks_to_eight_and_to_one(
+def test_from_plan_to_plan(
     ranks: RankProcesses, bundles: dict[str, Path], whole: dict[int, float], tmp_path: Path
 ) -> None:
     saved = ("--save", f"{tmp_path / 'saved'}", "--resume")
     losses: dict[int, float] = {}
-    for world, name, steps in ((4, "tp", 3), (8, "zero3-tp", 6), (1, "one", 8), (4, "zero1", STEPS)):
+    for world, name, steps in (
+        (4, "tp", 2),
+        (8, "zero3-tp", 4),
+        (4, "pp", 6),
+        (1, "one", 8),
+        (4, "pp", 9),
+        (4, "zero1", STEPS),
+    ):
         found = ended(ranks.train(world, bundles[name], *OPTIONS, "--steps", f"{steps}", *saved))
         assert list(found) == list(range(len(losses), steps))
         losses |= found

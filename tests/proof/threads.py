@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
+from queue import Queue
 from types import ModuleType
 from typing import Any, TypeVar
 from unittest import mock
@@ -44,12 +45,15 @@ class Group:
     ----------
     rounds
         Round → what each member put in; a member takes part in one round after the other.
+    queues
+        (sender, reader) → messages under way.
     """
 
     ranks: tuple[int, ...]
     barrier: threading.Barrier = field(init=False)
     rounds: dict[int, list[Any]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
+    queues: dict[tuple[int, int], Queue[torch.Tensor]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -75,6 +79,31 @@ class Group:
         return self.ranks.index(here.rank)
 
 
+@dataclass(slots=True)
+class P2POp:
+    """What `torch.distributed.P2POp` holds."""
+
+    op: Any
+    tensor: torch.Tensor
+    peer: int
+    group: Group
+
+
+@dataclass(slots=True)
+class Message:
+    """A message under way; a sent one is on its way for good."""
+
+    into: torch.Tensor | None = None
+    queue: Queue[torch.Tensor] = field(default_factory=Queue)
+
+    def is_completed(self) -> bool:
+        return self.into is None
+
+    def wait(self) -> None:
+        if self.into is not None:
+            self.into.copy_(self.queue.get(timeout=TIMEOUT))
+
+
 class Later:
     """What a collective that was only launched still has to do: until it is waited for, its result is not there."""
 
@@ -87,6 +116,7 @@ class Distributed(ModuleType):
 
     ReduceOp = torch.distributed.ReduceOp
     ProcessGroup = Group
+    P2POp = P2POp
     Work = Later
 
     def __init__(self) -> None:
@@ -103,10 +133,10 @@ class Distributed(ModuleType):
     def get_world_size(self) -> int:
         return int(here.world)
 
-    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group, list[Group]]:
+    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group | None, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
-        return next(group for group in found if here.rank in group.ranks), found
+        return next((group for group in found if here.rank in group.ranks), None), found
 
     def destroy_process_group(self, group: Group | None = None) -> None:
         """Keep it: another plan's mesh may have the same groups."""
@@ -141,6 +171,29 @@ class Distributed(ModuleType):
         parts = torch.stack(group.meet("all_reduce", x.detach().clone()))
         return done(lambda: x.copy_(self._reduced(parts, op)), async_op)
 
+    def broadcast(self, x: torch.Tensor, src: int, group: Group) -> None:
+        x.copy_(group.meet("broadcast", x.detach().clone())[group.ranks.index(src)])
+
+    def isend(self) -> None:
+        """Only named, in a `P2POp`."""
+
+    def irecv(self) -> None:
+        """Only named, in a `P2POp`."""
+
+    def batch_isend_irecv(self, operations: Sequence[P2POp]) -> list[Message]:
+        return [self._message(operation) for operation in operations]
+
+    def _message(self, asked: P2POp) -> Message:
+        if asked.op == self.isend:
+            self._queue(here.rank, asked.peer, asked.group).put(asked.tensor.detach().clone())
+            return Message()
+        return Message(asked.tensor, self._queue(asked.peer, here.rank, asked.group))
+
+    def _queue(self, sender: int, reader: int, group: Group) -> Queue[torch.Tensor]:
+        assert {sender, reader} == set(group.ranks)
+        with group.lock:
+            return group.queues.setdefault((sender, reader), Queue())
+
     def all_to_all_single(
         self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,
         input_split_sizes: Sequence[int] | None = None, group: Group | None = None, async_op: bool = False,
@@ -172,7 +225,8 @@ def runtime() -> Mapping[str, ModuleType]:
     sources = {
         path.name.removesuffix(".py"): path.read_text("utf-8")
         for path in files("planner.exporters.runtime").iterdir()
-        if path.name.endswith(".py")
+        # What torch's own pipelines do, they do with the real torch.distributed.
+        if path.name.endswith(".py") and path.name != "torch_pipeline.py"
     }
     made["parallel"] = ModuleType("parallel")
     made["parallel"].__path__ = []
@@ -191,7 +245,7 @@ def runtime() -> Mapping[str, ModuleType]:
                 try:
                     exec(compile(text, f"parallel/{name}.py", "exec"), vars(module))
                 except ImportError:
-                    # One that it imports comes later, or is nothing that threads have.
+                    # One that it imports comes later.
                     del sys.modules[module.__name__]
                     continue
                 made[module.__name__] = module

@@ -11,6 +11,7 @@ import type {
   Job,
   Model,
   NewPlan,
+  PipelineAnswer,
   PlanState,
   PlanSummary,
   Problem,
@@ -164,6 +165,13 @@ export const api = {
   /** The order for torch, or the times for Perfetto, as text. */
   scheduleFile: (kind: "csv" | "trace", body: ScheduleRequest): Promise<string> =>
     settle(client.POST(`/api/v1/schedules/${kind}`, { body, parseAs: "text" })),
+  /** The pipeline of a plan; with the name of another schedule, both on one time axis. */
+  pipeline: (id: string, against: string): Promise<PipelineAnswer> =>
+    settle(
+      client.GET("/api/v1/plans/{plan_id}/pipeline", {
+        params: { ...at(id), query: { against } },
+      }),
+    ),
   prove: (id: string): Promise<Job> =>
     settle(client.POST("/api/v1/plans/{plan_id}/proofs", { params: at(id), body: { ranks: 8 } })),
   job: (id: string): Promise<Job> =>
@@ -173,6 +181,8 @@ export const api = {
   fileAddress: (id: string) => `/api/v1/plans/${encodeURIComponent(id)}/file`,
   zipAddress: (id: string, form: string) =>
     `/api/v1/plans/${encodeURIComponent(id)}/export.zip?form=${encodeURIComponent(form)}`,
+  pipelineAddress: (id: string, what: "page" | "trace" | "schedule.csv") =>
+    `/api/v1/plans/${encodeURIComponent(id)}/pipeline/${what}`,
   jobEventsAddress: (id: string) => `/api/v1/jobs/${encodeURIComponent(id)}/events`,
 };
 

@@ -444,6 +444,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans/{plan_id}/pipeline/page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pipeline Page
+         * @description Return the picture of the timeline as a page that needs nothing else.
+         */
+        get: operations["pipeline_page"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}/pipeline/schedule.csv": {
         parameters: {
             query?: never;
@@ -1055,6 +1075,9 @@ export interface components {
          *     parameter, again
          *         Whether a parameter or its gradient is moved; and whether this fetches a parameter again that was dropped after
          *         forward.
+         *     gradients
+         *         Of a bucket: the parameters whose gradients share it; `value` is the first of them, and `count` counts buckets
+         *         that differ in their layers alone.
          */
         CollectiveRow: {
             /**
@@ -1066,6 +1089,11 @@ export interface components {
             axes: string[];
             /** Count */
             count: number;
+            /**
+             * Gradients
+             * @default []
+             */
+            gradients: string[];
             /** Group Size */
             group_size: number;
             /** Kind */
@@ -4120,6 +4148,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PipelineAnswer"];
+                };
+            };
+            /** @description The request is not legal. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pipeline_page: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
                 };
             };
             /** @description The request is not legal. */

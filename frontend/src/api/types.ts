@@ -26,6 +26,8 @@ export type {
   Model,
   NewPlan,
   NodeView,
+  PipelineAnswer,
+  PipelineView,
   PlanState,
   PlanSummary,
   PlanView,

@@ -180,7 +180,7 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
       enabled: always,
       run: () => shell.setDirection("backward"),
     },
-    ...["Communication", "Costs", "Code", "Prove", "Diagnostics"].map(
+    ...["Communication", "Costs", "Pipeline", "Code", "Prove", "Diagnostics"].map(
       (name): Command => ({
         id: `panel-${name.toLowerCase()}`,
         group: "View",

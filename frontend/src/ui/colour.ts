@@ -53,6 +53,7 @@ export function axisColours(names: readonly string[]): Record<string, string> {
 export const TIME_COLOURS = {
   compute: "#5d7193",
   communication: "#a98467",
+  bubble: "#c9b458",
   optimizer: "#9aa3b0",
 };
 export const MEMORY_COLOURS = [

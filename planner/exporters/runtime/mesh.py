@@ -34,7 +34,7 @@ class Mesh:
         Element type that the model computes in.
     step, sequence, last
         Where training is: the optimizer step, the first sequence of the microbatch in the step's batch, and whether
-        this is the step's last microbatch.
+        this is the step's last microbatch, in a pipeline the last of its stage.
     """
 
     compute: torch.dtype = torch.float32

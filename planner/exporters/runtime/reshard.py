@@ -62,8 +62,14 @@ def fan_out(
     backward
         Steps on a gradient, with the positions of the groups whose gradients are added before these steps.
     """
+    compiling = torch.compiler.is_compiling()
+    if compiling and gradient is not None and len(backward) == 1 and not any(forward):
+        # The backward of a compiled model may write into no object: `finish_gradients` does the steps.
+        gradient.later, members = backward[0]
+        backward, gradient = [((), members)], None
     results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient, ahead)
-    if regather:
+    # What a compiled model keeps for its backward is its compiler's choice.
+    if regather and not compiling:
         for steps, result in zip(forward, results, strict=True):
             remember(result, partial(_brought, value.detach(), mesh, steps, ahead))
     return results
@@ -104,7 +110,9 @@ class _FanOut(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         total: torch.Tensor | None = None
         for way, (steps, members) in enumerate(ctx.steps):
-            raw = [g for m in members if (g := gradients[m]) is not None]
+            # In two lists, since torch.compile follows no assignment within a comprehension.
+            given = [gradients[m] for m in members]
+            raw = [g for g in given if g is not None]
             if raw and ctx.gradient is not None:
                 ctx.gradient.add(way, steps, sum(raw[1:], raw[0]), ctx.mesh)
             elif raw:

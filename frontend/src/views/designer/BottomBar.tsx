@@ -54,6 +54,7 @@ export function BottomBar() {
           parts={[
             part("compute", summary.compute_s, TIME_COLOURS.compute),
             part("communication", summary.communication_s, TIME_COLOURS.communication),
+            part("bubble", summary.bubble_s, TIME_COLOURS.bubble),
             part("optimizer", summary.optimizer_s, TIME_COLOURS.optimizer),
           ]}
         />

@@ -12,8 +12,9 @@ const Communication = lazy(() => import("./Communication"));
 const Costs = lazy(() => import("./Costs"));
 const Diagnostics = lazy(() => import("./Diagnostics"));
 const Prove = lazy(() => import("./Prove"));
+const Stages = lazy(() => import("./Stages"));
 
-const TABS = ["communication", "costs", "code", "prove", "diagnostics"] as const;
+const TABS = ["communication", "costs", "pipeline", "code", "prove", "diagnostics"] as const;
 
 /** The panel below the numbers; a tab that is shown again closes it. */
 export function Panels({
@@ -73,6 +74,9 @@ export function Panels({
             </Tabs.Panel>
             <Tabs.Panel value="costs">
               <Costs />
+            </Tabs.Panel>
+            <Tabs.Panel value="pipeline">
+              <Stages dark={dark} />
             </Tabs.Panel>
             <Tabs.Panel value="code">
               <Code shown={shown} />

@@ -62,7 +62,8 @@ export function Plot({
   return <div ref={box} className={classes["plot"]} role="img" aria-label={label} />;
 }
 
-function look(figure: Figure, dark: boolean): object {
+/** Fonts and lines of the page. */
+export function look(figure: Figure, dark: boolean): object {
   const text = dark ? "#e3e9f1" : "#18212e";
   const grid = dark ? "#2b3441" : "#d7dfe9";
   const axis = (name: string) => ({

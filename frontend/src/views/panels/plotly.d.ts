@@ -3,6 +3,7 @@ declare module "plotly.js-basic-dist-min" {
   export interface PlotlyPoint {
     x: unknown;
     y: unknown;
+    customdata?: unknown;
     data: { name?: string };
   }
   export interface PlotlyElement extends HTMLElement {
@@ -17,6 +18,10 @@ declare module "plotly.js-basic-dist-min" {
       config: object,
     ): Promise<PlotlyElement>;
     purge(element: HTMLElement): void;
+    toImage(
+      figure: { data: object[]; layout: object },
+      options: { format: "png" | "svg"; width: number; height: number },
+    ): Promise<string>;
     Plots: { resize(element: HTMLElement): void };
   }
   const plotly: Plotly;
