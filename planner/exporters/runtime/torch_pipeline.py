@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed import pipelining
 
 from .data import Batch
 from .layout import local_shape
@@ -96,6 +95,9 @@ class _ByTorch(Staged):
 
     def _make(self, microbatches: int) -> Any:
         """Return the schedule on this rank's stages."""
+        # It loads much of torch, which nobody else needs.
+        from torch.distributed import pipelining
+
         stages = [
             pipelining.PipelineStage(
                 turns, turns.part, len(self.pipeline.stages), self.mesh.device, input_args=turns.examples(),
