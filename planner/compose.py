@@ -18,6 +18,7 @@ After each stage `verify` holds the result to its invariant.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,8 +41,8 @@ from .core.report import Report
 from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
-from .cost import evaluate as price_training
 from .cost import (
+    collective_rows,
     evaluate_pipeline,
     finding_of_batch,
     least_exchange_seconds,
@@ -52,6 +53,7 @@ from .cost import (
     price_stages,
     step_seconds,
 )
+from .cost import evaluate as price_training
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
@@ -82,9 +84,9 @@ from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
-    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text", "read_plan",
-    "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "unexportable",
-    "view",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train",
+    "unexportable", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -149,7 +151,11 @@ def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, R
     report = evaluate(plan, training)
     precision = precision_named(plan.decisions.precision)
     seconds = node_seconds(training, precision, plan.cluster)
-    return draw(training, plan.decisions, precision, report, seconds, covers), report
+    # A gradient's own collectives are drawn where it is, as if it shared them with none.
+    alone = collective_rows(
+        replace(training, buckets=()), plan.decisions.microbatches, precision, plan.cluster
+    ) if training.buckets else report.collectives  # fmt: skip
+    return draw(training, plan.decisions, precision, replace(report, collectives=alone), seconds, covers), report
 
 
 def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> tuple[Choice, ...]:

@@ -145,7 +145,9 @@ class Distributed(ModuleType):
     def get_world_size(self) -> int:
         return int(here.world)
 
-    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group | None, list[Group]]:
+    def new_subgroups_by_enumeration(
+        self, ranks: Sequence[Sequence[int]], timeout: object = None
+    ) -> tuple[Group | None, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
         return next((group for group in found if here.rank in group.ranks), None), found
