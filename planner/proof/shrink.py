@@ -122,7 +122,8 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
         for kv_heads, group, head_dim in _sizes(plan, ranks, way):
             try:
                 graph = shrunk_graph(
-                    plan.graph, layers=_layers(plan, mesh, microbatches), kv_heads=kv_heads, group=group, head_dim=head_dim,
+                    plan.graph, layers=_layers(plan, mesh, microbatches), kv_heads=kv_heads, group=group,
+                    head_dim=head_dim,
                     hidden=kv_heads * group * head_dim + more.get("hidden", 0), ffn=4 * ranks + more.get("ffn", 0),
                     vocab=8 * ranks + more.get("vocab", 0),
                 )  # fmt: skip
