@@ -9,8 +9,8 @@ fp32         4                        4           – + 4 + 4                   
 float64      8                        8           – + 8 + 8                          32
 ```
 
-16 is the count of Rajbhandari et al. 2020 (ZeRO, section 3.1), 18 that of Megatron-LM, which adds gradients in fp32. Exported
-training scales the loss in fp16.
+16 is the count of Rajbhandari et al. 2020 (ZeRO, section 3.1), 18 that of Megatron-LM, which adds gradients in fp32.
+Exported training scales the loss in fp16.
 """
 
 from __future__ import annotations
