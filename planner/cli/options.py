@@ -10,8 +10,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..exporters import EXPORTERS
 from ..presets import PRESETS
 
+Form = Annotated[
+    str, typer.Option("--form", metavar="FORM", help=f"Form of the exported code: {', '.join(EXPORTERS)}.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
