@@ -174,3 +174,12 @@ def test_it_trains_alone_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None
     together = losses(4, "once")
     assert len(together) == 4
     assert losses(2, "twice") + losses(4, "twice") == together
+
+
+def test_the_command_names_every_form() -> None:
+    """Its help is written by hand, so that a command loads no table that it does not need."""
+    from planner.cli.options import Form
+    from planner.exporters import EXPORTERS
+
+    (option,) = Form.__metadata__
+    assert option.help == f"Form of the code: {', '.join(EXPORTERS)}."
