@@ -122,8 +122,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a plan as torch.distributed code that needs torch alone."""
-    from ..compose import export as written
     from ..compose import train
+    from ..delivery import export as written
     from .plans import request, save
     from .report_json import diagnostics_json
 

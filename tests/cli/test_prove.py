@@ -38,7 +38,7 @@ FAILED = Proof(
         ProofRow(name="lm_head.weight", error=float("nan"), rank=1, ok=False),
         ProofRow(
             name="model.norm.weight", error=0.5, rank=1, ok=False, node="lm_head", edge="model.norm",
-            hint="Most likely the gradient of model.norm from lm_head: [-, -, -] +tp → [-, -, -] by all_reduce, tp.",
+            hint="Most likely the gradient of model.norm from lm_head: [-, -] +tp → [-, -] by all_reduce over tp.",
         ),
     ),
     failures=(), collectives=("rank 0: all_reduce over tp of 8 → 8 bytes ran 1 times, planned 2",),

@@ -14,12 +14,13 @@ import torch
 
 from .gradients import Gradient, Step, Steps, run
 from .mesh import Mesh
+from .offload import fetch
 from .regather import remember, told_apart
 
 
 def reshard(
     value: torch.Tensor, mesh: Mesh, *, forward: Steps = (), backward: Steps = (), regather: bool = False,
-    gradient: Gradient | None = None,
+    gradient: Gradient | None = None, ahead: int | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Return `value` as its readers want it.
 
@@ -33,9 +34,11 @@ def reshard(
         Do not keep the result for backward: do the forward steps again when backward needs it.
     gradient
         Where the gradient of a parameter goes, if not to its `grad`.
+    ahead
+        Of a parameter on the host: how many further ones are brought to the device meanwhile; None for any other value.
     """
     (result,) = fan_out(
-        value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather, gradient=gradient
+        value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather, gradient=gradient, ahead=ahead
     )
     return result
 
@@ -48,6 +51,7 @@ def fan_out(
     backward: Sequence[tuple[Steps, Sequence[int]]],
     regather: bool = False,
     gradient: Gradient | None = None,
+    ahead: int | None = None,
 ) -> tuple[torch.Tensor, ...]:
     """Return one tensor per group of readers.
 
@@ -63,12 +67,16 @@ def fan_out(
         # The backward of a compiled model may write into no object: `finish_gradients` does the steps.
         gradient.later, members = backward[0]
         backward, gradient = [((), members)], None
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient)
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient, ahead)
     # What a compiled model keeps for its backward is its compiler's choice.
     if regather and not compiling:
         for steps, result in zip(forward, results, strict=True):
-            remember(result, partial(run, steps, value.detach(), mesh))
+            remember(result, partial(_brought, value.detach(), mesh, steps, ahead))
     return results
+
+
+def _brought(value: torch.Tensor, mesh: Mesh, steps: Steps, ahead: int | None) -> torch.Tensor:
+    return run(steps, value if ahead is None else fetch(value, mesh, ahead), mesh)
 
 
 class _FanOut(torch.autograd.Function):
@@ -81,9 +89,12 @@ class _FanOut(torch.autograd.Function):
         backward: Any,
         regather: bool,
         gradient: Gradient | None,
+        ahead: int | None,
     ) -> tuple[torch.Tensor, ...]:
         ctx.mesh, ctx.steps, ctx.gradient = mesh, backward, gradient
         ctx.set_materialize_grads(False)
+        if ahead is not None:
+            value = fetch(value, mesh, ahead)
         made: dict[tuple[Step, ...], torch.Tensor] = {}
         results = []
         for steps in forward:
@@ -107,4 +118,4 @@ class _FanOut(torch.autograd.Function):
             elif raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, *[None] * 5
+        return total, *[None] * 6
