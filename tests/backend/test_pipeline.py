@@ -61,7 +61,7 @@ def test_what_is_taken_away(client: Caller) -> None:
     assert client.ok(client.get(f"{at}/trace"))["traceEvents"]
     page = client.get(f"{at}/page")
     assert page.headers["content-type"].startswith("text/html")
-    assert "Plotly" in page.text and "src=\"http" not in page.text
+    assert "Plotly" in page.text and 'src="http' not in page.text
 
 
 def test_refusals(client: Caller) -> None:
