@@ -124,9 +124,10 @@ def test_it_is_made_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a trace")
 
-    monkeypatch.setattr("planner.importers.load_source", never)
-    made = delivery.bundle(large("bert-base", "dp:8", ("data_parallel", "dp")))
-    assert "check/whole/model.py" in made
+    monkeypatch.setattr("planner.importers.tracer.Tracer.graph", never)
+    for name in ("bert-base", "resnet-50"):
+        made = delivery.bundle(large(name, "dp:8", ("data_parallel", "dp")))
+        assert "check/whole/model.py" in made, made["selfcheck.py"]
 
 
 def test_what_can_not_be_checked_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
