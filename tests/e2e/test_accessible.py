@@ -56,7 +56,7 @@ def test_axe_finds_nothing_serious(new_context: NewContext, rest: Rest, theme: s
     page.get_by_test_id(f"op:{designer.node('o_proj')['id']}").click()
     designer.toggle("k", "tp")
     panel = designer.tab("code")
-    page.get_by_role("button", name="Show o_proj in the code").first.click()
+    page.get_by_role("button", name="Show the edge o_proj in the code").click()
     expect(panel.locator('[data-current="true"]').first).to_be_visible()
     found += faults_of(page, "code of an edge")
     panel.get_by_text("Changes", exact=True).click()
