@@ -55,7 +55,10 @@ from .store import StoredPlan
 
 PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "compute": ("compute, forward", "compute, backward", "compute, forward again"),
-    "communication": ("communication of activations", "exposed communication of parameters", "exposed, host"),
+    "communication": (
+        "communication of activations", "exposed communication of parameters", "exposed gradient communication",
+        "exposed, host",
+    ),
     "optimizer": ("optimizer",),
     "bubble": (),
 })  # fmt: skip
