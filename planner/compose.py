@@ -18,6 +18,7 @@ After each stage `verify` holds the result to its invariant.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,8 +41,8 @@ from .core.report import Report
 from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
-from .cost import evaluate as price_training
 from .cost import (
+    collective_rows,
     evaluate_pipeline,
     finding_of_batch,
     least_exchange_seconds,
@@ -52,6 +53,7 @@ from .cost import (
     price_stages,
     step_seconds,
 )
+from .cost import evaluate as price_training
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
@@ -76,15 +78,15 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
-from .schedules import write_csv
+from .schedules import definition_of, write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
-    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text", "read_plan",
-    "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "unexportable",
-    "view",
+    "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train",
+    "unexportable", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -149,7 +151,11 @@ def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, R
     report = evaluate(plan, training)
     precision = precision_named(plan.decisions.precision)
     seconds = node_seconds(training, precision, plan.cluster)
-    return draw(training, plan.decisions, precision, report, seconds, covers), report
+    # A gradient's own collectives are drawn where it is, as if it shared them with none.
+    alone = collective_rows(
+        replace(training, buckets=()), plan.decisions.microbatches, precision, plan.cluster
+    ) if training.buckets else report.collectives  # fmt: skip
+    return draw(training, plan.decisions, precision, replace(report, collectives=alone), seconds, covers), report
 
 
 def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> tuple[Choice, ...]:
@@ -209,13 +215,15 @@ def unexportable(plan: Plan) -> tuple[Diagnostic, ...]:
 
 def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
     """Return what code is written from."""
-    training, schedule = training or train(plan), None
+    training, schedule, known = training or train(plan), None, None
     if plan.decisions.pipeline is not None:
+        known = definition_of(plan.decisions.pipeline.schedule)
         schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
     return EvaluatedPlan(
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+        torch_schedule=known.torch if known else "",
     )  # fmt: skip
 
 

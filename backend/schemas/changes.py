@@ -88,6 +88,18 @@ class PrecisionChange(Closed):
     name: Word
 
 
+class GradientsChange(Closed):
+    """Change how gradients are reduced over the ranks."""
+
+    type: Literal["gradients"]
+    fusion: Literal["none", "auto", "size", "index"] = "none"
+    bucket_bytes: Length = 0
+    indices: Annotated[list[Count], Field(max_length=10000, default_factory=list)]
+    reduction: Literal["mean", "sum"] = "mean"
+    overlap: bool = False
+    compression: Literal["none", "bf16", "fp16", "int8", "one_bit"] = "none"
+
+
 class StageUse(Closed):
     """What runs on a stage of the pipeline."""
 
@@ -132,6 +144,7 @@ Change = Annotated[
     | SplitAxisChange
     | BatchChange
     | PrecisionChange
+    | GradientsChange
     | PipelineChange
     | BoundaryChange
     | ClearChange,

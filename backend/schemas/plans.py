@@ -59,6 +59,17 @@ class RecomputeDecision(BaseModel):
 Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision | RecomputeDecision, Field(discriminator="type")]
 
 
+class Gradients(BaseModel):
+    """How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index."""
+
+    fusion: Literal["none", "auto", "size", "index"]
+    bucket_bytes: int
+    indices: list[int]
+    reduction: Literal["mean", "sum"]
+    overlap: bool
+    compression: Literal["none", "bf16", "fp16", "int8", "one_bit"]
+
+
 class PipelineState(BaseModel):
     """What a plan decides about its pipeline; without `stages` (target, stage) they are balanced."""
 
@@ -116,6 +127,7 @@ class PlanState(BaseModel):
     seq: int
     microbatches: int
     precision: str
+    gradients: Gradients
     model: ModelRef
     decisions: list[Decision]
     pipeline: PipelineState | None

@@ -10,8 +10,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..exporters import EXPORTERS
 from ..presets import PRESETS
 
+Form = Annotated[
+    str, typer.Option("--form", metavar="FORM", help=f"Form of the exported code: {', '.join(EXPORTERS)}.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
@@ -72,6 +76,15 @@ class PlanOptions:
             metavar="'TARGET [off]'",
             help="Compute modules or operators again in backward instead of keeping what they make, e.g. 'layers.*' or "
             "'self_attn'; off takes something out. Repeatable.",
+        ),
+    ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'WORDS'",
+            help="How gradients are reduced: auto, size:25MiB or index:8,16 (which share a collective), overlap, sum, "
+            "and bf16, fp16, int8 or one_bit (what is passed), e.g. 'auto overlap'; none of these for one by one, "
+            "waited for, in the mean.",
         ),
     ] = None
     pipeline: Annotated[

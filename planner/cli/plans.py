@@ -118,6 +118,8 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
     for text in options.recompute or ():
         target, again = syntax.recompute(text)
         plan = plan.recompute(target, again=again)
+    if options.gradients is not None:
+        plan = replace(plan, decisions=replace(plan.decisions, gradients=syntax.gradients(options.gradients)))
     return _cut(plan, options)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.gradient_decision import COMPRESSIONS, REDUCTIONS, GradientDecision
 from ..core.mesh import Axes
 from ..core.plan import PLACES
 from ..errors import PlannerError
@@ -71,6 +72,44 @@ def shard(text: str) -> ShardText:
     if not factors or "=" in target:
         raise _shard_error(text, "does not name a target and then factors")
     return ShardText(target=target, factors=factors)
+
+
+def gradients(text: str) -> GradientDecision:
+    """Read `auto overlap`, `size:25MiB bf16`, `index:8,16 sum`, or `none`: each word decides one thing, once."""
+    found: dict[str, object] = {}
+    for word in text.split():
+        for name, value in _gradient_word(text, word).items():
+            if name in found:
+                raise _gradients_error(text, f"says twice what its {name.replace('_', ' ')} is")
+            found[name] = value
+    if not found:
+        raise _gradients_error(text, "has no word")
+    return GradientDecision(**found)  # type: ignore[arg-type]
+
+
+def _gradient_word(text: str, word: str) -> dict[str, object]:
+    head, _, rest = word.partition(":")
+    if word in {"none", "auto"}:
+        return {"fusion": word}
+    if word in REDUCTIONS:
+        return {"reduction": word}
+    if word == "overlap":
+        return {"overlap": True}
+    if word in COMPRESSIONS:
+        return {"compression": word}
+    if head == "size" and (size := re.fullmatch(r"(\d{1,12})([KMG]i?)?B?", rest)):
+        units = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+        return {"fusion": "size", "bucket_bytes": int(size[1]) * units[size[2] or ""]}
+    if head == "index" and re.fullmatch(r"\d{1,9}(,\d{1,9})*", rest):
+        return {"fusion": "index", "indices": tuple(map(int, rest.split(",")))}
+    raise _gradients_error(text, f"has the word {word!r}")
+
+
+def _gradients_error(text: str, problem: str) -> PlannerError:
+    return PlannerError(
+        "cli.gradients-syntax", f"--gradients {text!r} {problem}.",
+        "Write e.g. 'auto overlap', 'size:25MiB bf16' or 'index:8,16 sum'.", subject=text,
+    )  # fmt: skip
 
 
 def store(text: str) -> StoreText:

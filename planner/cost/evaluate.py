@@ -80,7 +80,7 @@ def price(
         phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
         for phase in ("backward", "update")
     }
-    things = held(training, works, precision, device)
+    things = held(training, works, precision, device, gradients.compression)
     moved = transfers(training, microbatches, precision, device.host)
     seconds = StepSeconds(
         forward=forward * microbatches,

@@ -36,6 +36,7 @@ from ..core.collective import Redistribution
 from ..core.plan import Precision
 from ..core.tensor import DTYPE_BYTES
 from ..hardware import has_master, optimizer_bytes
+from .buckets import bucket_peaks, kept_by_compression
 from .host import HOST
 from .items import (
     ACTIVATIONS,
@@ -61,11 +62,13 @@ __all__ = [
 
 
 def held(
-    training: TrainingGraph, works: tuple[NodeWork, ...], precision: Precision, device: DeviceSpec
-) -> tuple[Held, ...]:
+    training: TrainingGraph, works: tuple[NodeWork, ...], precision: Precision, device: DeviceSpec,
+    compression: str = "none",
+) -> tuple[Held, ...]:  # fmt: skip
     """Return everything that lies in the memory of a device at the peak of a step."""
     return (
         *_states(training, precision),
+        *kept_by_compression(training, precision, compression),
         *saved(training, works),
         *recomputed(training, works),
         *regathered(training, works),
@@ -145,6 +148,10 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
                 found.append(
                     (float(moved.peak_elements * each), scope.assembly.title, update.parameter, "update", moved)
                 )
+    for bucket, bucket_bytes in bucket_peaks(training, precision):
+        found.append(
+            (bucket_bytes, "", bucket.members[0].parameter, f"a bucket of {len(bucket.members)} gradients", None)
+        )
     for work in works:
         touched = {tensor.name for tensor in (*work.operands, *work.results)}
         # The gradient of the logits is in their own item.

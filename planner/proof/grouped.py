@@ -18,6 +18,11 @@ from ..plan import Plan
 from .collectives import Counts, Difference, planned
 from .job import RankResult
 
+GROUPED = (
+    "Collectives over the axes of the samples were not compared one by one: in the native form torch moves the "
+    "parameters of a layer together."
+)
+
 
 def grouped_differences(
     training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int

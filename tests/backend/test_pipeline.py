@@ -26,7 +26,8 @@ def test_a_pipeline_is_cut_moved_and_taken_back(client: Caller) -> None:
     assert abs(sum(parts) - summary["step_time_s"]) <= 1e-9 * summary["step_time_s"]
     found = client.ok(client.get(f"/api/v1/plans/{state['id']}/pipeline"))
     cuts, units = found["view"]["cuts"], found["view"]["units"]
-    assert found["view"]["balanced"] and cuts[0] == 0 and cuts[-1] == len(units)
+    assert found["view"]["balanced"]
+    assert (cuts[0], cuts[-1]) == (0, len(units))
     moved = client.ok(client.edit(state, {"type": "boundary", "stage": 1, "unit": cuts[1] - 1}))
     assert moved["pipeline"]["stages"]
     after = client.ok(client.get(f"/api/v1/plans/{state['id']}/pipeline"))
@@ -48,7 +49,8 @@ def test_numbers_are_those_of_the_planner(client: Caller) -> None:
         assert told["step_time_s"] == report.step_time.value
         assert told["rank_memory_bytes"] == list(report.pipeline.rank_memory)
         assert told["bubble"] == dict(report.pipeline.bubbles)
-    assert len(found["held"]) == 2 and found["passes"]["data"]
+    assert len(found["held"]) == 2
+    assert found["passes"]["data"]
     # Ids of the view, so that a stage can be shown in the graph.
     ids = {each["id"] for each in (*state["view"]["nodes"], *state["view"]["groups"])}
     assert all(stage["nodes"] and ids.issuperset(stage["nodes"]) for stage in found["stages"])
@@ -61,7 +63,8 @@ def test_what_is_taken_away(client: Caller) -> None:
     assert client.ok(client.get(f"{at}/trace"))["traceEvents"]
     page = client.get(f"{at}/page")
     assert page.headers["content-type"].startswith("text/html")
-    assert "Plotly" in page.text and 'src="http' not in page.text
+    assert "Plotly" in page.text
+    assert 'src="http' not in page.text
 
 
 def test_refusals(client: Caller) -> None:

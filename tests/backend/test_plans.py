@@ -161,7 +161,7 @@ def test_a_kept_partial_result_is_forgotten(client: Caller, state: dict[str, Any
 def test_gradients_and_optimizer_state_lie_elsewhere(client: Caller, state: dict[str, Any]) -> None:
     where = {"type": "parameter", "target": "up_proj.weight", "of": "gradient", "axes": ["dp"], "deferred": True}
     after = client.ok(client.edit(state, where))
-    assert after["decisions"][-1] == where | {"layout": None, "regather": False}
+    assert after["decisions"][-1] == where | {"layout": None, "regather": False, "place": None}
     (edge,) = [edge for edge in after["view"]["edges"] if edge["value"].endswith("up_proj.weight")]
     assert (edge["tensor"]["layout"], edge["gradient"], edge["optimizer"]) == ("[tp, -]", "[tp·dp, -]", "[tp·dp, -]")
     assert edge["deferred"]

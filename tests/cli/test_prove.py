@@ -23,6 +23,14 @@ def test_a_proof_on_two_ranks():
     assert found["collectives"] == found["failures"] == []
 
 
+@pytest.mark.slow
+def test_a_proof_of_the_native_form():
+    pytest.importorskip("torch")
+    ran = shardwright("prove", "llama-tiny", *TWO, "--form", "native", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["ok"]
+
+
 FAILED = Proof(
     ok=False, mesh=DeviceMesh.of({"tp": 2}),
     rows=(

@@ -1,5 +1,6 @@
 """Runs that end early, by a kill or as told, go on from their checkpoints with the same losses."""
 
+from array import array
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,18 @@ def test_from_plan_to_plan(
         assert list(found) == list(range(len(losses), steps))
         losses |= found
     assert losses == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.slow
+def test_files_are_read_on_where_they_were_left(ranks: RankProcesses, bundles: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "tokens.bin").write_bytes(array("H", [(7 * i * i + i // 5) % 32 for i in range(8 * 8 * 4)]).tobytes())
+    options = (*OPTIONS, "--schedule", "cosine", "--steps", "6", "--data", f"{tmp_path / 'tokens.bin'}")
+    saved = ("--save", f"{tmp_path / 'saved'}", "--save-every", "3", "--resume")
+    at_once = ended(ranks.train(1, bundles["one"], *options))
+    killed = ranks.train(4, bundles["zero1"], *options, *saved, victim=1, step=4)
+    rest = ended(ranks.train(4, bundles["tp"], *options, *saved))
+    assert list(rest) == [3, 4, 5]
+    assert killed.losses | rest == pytest.approx(at_once, rel=1e-10)
 
 
 @pytest.mark.slow

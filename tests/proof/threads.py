@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from queue import Queue
 from types import ModuleType
 from typing import Any, TypeVar
 from unittest import mock
@@ -45,15 +44,15 @@ class Group:
     ----------
     rounds
         Round → what each member put in; a member takes part in one round after the other.
-    queues
-        (sender, reader) → messages under way.
+    channels
+        (sender, reader) → messages.
     """
 
     ranks: tuple[int, ...]
     barrier: threading.Barrier = field(init=False)
     rounds: dict[int, list[Any]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
-    queues: dict[tuple[int, int], Queue[torch.Tensor]] = field(default_factory=dict)
+    channels: dict[tuple[int, int], Channel] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -90,18 +89,28 @@ class P2POp:
 
 
 @dataclass(slots=True)
-class Message:
-    """A message under way; a sent one is on its way for good."""
+class Channel:
+    """Messages from one rank to another: the first that is asked for is the first that is sent."""
 
-    into: torch.Tensor | None = None
-    queue: Queue[torch.Tensor] = field(default_factory=Queue)
+    sent: list[torch.Tensor] = field(default_factory=list)
+    asked: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def is_completed(self) -> bool:
-        return self.into is None
+    def send(self, x: torch.Tensor) -> Later:
+        with self.changed:
+            self.sent.append(x.detach().clone())
+            self.changed.notify_all()
+        return Later(lambda: None)
 
-    def wait(self) -> None:
-        if self.into is not None:
-            self.into.copy_(self.queue.get(timeout=TIMEOUT))
+    def ask(self, into: torch.Tensor) -> Later:
+        number, self.asked = self.asked, self.asked + 1
+
+        def receive() -> None:
+            with self.changed:
+                assert self.changed.wait_for(lambda: len(self.sent) > number, TIMEOUT), "a message does not come"
+            into.copy_(self.sent[number])
+
+        return Later(receive)
 
 
 class Later:
@@ -109,6 +118,9 @@ class Later:
 
     def __init__(self, do: Callable[[], object]) -> None:
         self.wait = do
+
+    def is_completed(self) -> bool:
+        return False
 
 
 class Distributed(ModuleType):
@@ -133,7 +145,9 @@ class Distributed(ModuleType):
     def get_world_size(self) -> int:
         return int(here.world)
 
-    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group | None, list[Group]]:
+    def new_subgroups_by_enumeration(
+        self, ranks: Sequence[Sequence[int]], timeout: object = None
+    ) -> tuple[Group | None, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
         return next((group for group in found if here.rank in group.ranks), None), found
@@ -180,19 +194,18 @@ class Distributed(ModuleType):
     def irecv(self) -> None:
         """Only named, in a `P2POp`."""
 
-    def batch_isend_irecv(self, operations: Sequence[P2POp]) -> list[Message]:
-        return [self._message(operation) for operation in operations]
+    def batch_isend_irecv(self, operations: Sequence[P2POp]) -> list[Later]:
+        return [
+            self._channel(here.rank, op.peer, op.group).send(op.tensor)
+            if op.op == self.isend
+            else self._channel(op.peer, here.rank, op.group).ask(op.tensor)
+            for op in operations
+        ]
 
-    def _message(self, asked: P2POp) -> Message:
-        if asked.op == self.isend:
-            self._queue(here.rank, asked.peer, asked.group).put(asked.tensor.detach().clone())
-            return Message()
-        return Message(asked.tensor, self._queue(asked.peer, here.rank, asked.group))
-
-    def _queue(self, sender: int, reader: int, group: Group) -> Queue[torch.Tensor]:
+    def _channel(self, sender: int, reader: int, group: Group) -> Channel:
         assert {sender, reader} == set(group.ranks)
         with group.lock:
-            return group.queues.setdefault((sender, reader), Queue())
+            return group.channels.setdefault((sender, reader), Channel())
 
     def all_to_all_single(
         self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,

@@ -1305,7 +1305,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1460,6 +1460,74 @@ export interface components {
             seconds: number;
             /** Steps */
             steps: string[];
+        };
+        /**
+         * Gradients
+         * @description How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index.
+         */
+        Gradients: {
+            /** Bucket Bytes */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices: number[];
+            /** Overlap */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+        };
+        /**
+         * GradientsChange
+         * @description Change how gradients are reduced over the ranks.
+         */
+        GradientsChange: {
+            /**
+             * Bucket Bytes
+             * @default 0
+             */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @default none
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @default none
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices?: number[];
+            /**
+             * Overlap
+             * @default false
+             */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @default mean
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "gradients";
         };
         /**
          * GroupView
@@ -2029,6 +2097,7 @@ export interface components {
             decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"] | components["schemas"]["RecomputeDecision"])[];
             /** Global Batch */
             global_batch: number;
+            gradients: components["schemas"]["Gradients"];
             /** Id */
             id: string;
             /** Microbatches */
@@ -3019,7 +3088,7 @@ export interface components {
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
         };
         /**
          * UnitView
@@ -3079,6 +3148,8 @@ export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FrontWay = components['schemas']['FrontWay'];
+export type Gradients = components['schemas']['Gradients'];
+export type GradientsChange = components['schemas']['GradientsChange'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
 export type HistoryStep = components['schemas']['HistoryStep'];

@@ -134,6 +134,12 @@ export function followAgain(node: NodeView, factor: string): Step {
   };
 }
 
+/** Keep of a module or operator only what goes in, and compute the rest again in backward; or no longer. */
+export function recompute(target: string, again: boolean): Step {
+  const label = again ? `compute ${target} again in backward` : `keep what ${target} makes`;
+  return whole("recompute", label, { type: "recompute", target, again });
+}
+
 /** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
 export function forget(decision: FactorDecision | KeepDecision | RecomputeDecision): Step {
   const { target } = decision;
