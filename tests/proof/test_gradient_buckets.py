@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,8 @@ from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
 
 from .test_presets import assert_proven
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+from .threads import each_rank, runtime  # noqa: E402
 
 FUSIONS: dict[str, dict[str, object]] = {
     "none": {},
@@ -88,6 +92,41 @@ def test_sum(prove_here: Callable[..., Proof], state: str, microbatches: int) ->
     wrong = prove_here(plan, mean)
     assert not any(row.ok for row in wrong.rows if row.name != "loss")
     assert next(row.ok for row in wrong.rows if row.name == "loss")
+
+
+def test_sum_is_what_adding_up_the_gradients_of_local_means_gives() -> None:
+    """The means of four parts of two samples, with equally many targets, differentiated one by one and added."""
+    plan = plan_of("zero0", 2, reduction="sum")
+    of_parts = each_rank(bundle(tiny_plan("whole:1", graph=GRAPH)), 1, partial(gradients, parts=4))[0]
+    assert isinstance(of_parts, dict)
+    for found in each_rank(bundle(plan), 4, gradients):
+        assert isinstance(found, dict)
+        # What tensor parallelism cuts is compared by proofs.
+        whole = [name for name in found if found[name].shape == of_parts[name].shape]
+        assert len(whole) >= 5
+        for name in whole:
+            torch.testing.assert_close(found[name], of_parts[name], rtol=1e-10, atol=1e-12)
+
+
+def gradients(train_module: ModuleType, *, parts: int = 1) -> dict[str, torch.Tensor]:
+    """Return the gradients of a step on targets that are never ignored, added up over parts that are steps alone."""
+    modules = runtime()
+    own: Any = train_module
+    inputs = tuple(replace(feed, ignored=None) for feed in own.SETTINGS.inputs)
+    batch = modules["parallel.data"].synthetic_batch(0, inputs, seed=0)
+    mesh = modules["parallel.mesh"].Mesh(own.SETTINGS.mesh)
+    mesh.compute = torch.float64
+    model = own.MODEL(mesh).double()
+    modules["parallel.parameters"].initialise(model, mesh, seed=0, std=0.1)
+    for index in range(parts):
+        size = own.SETTINGS.samples // parts
+        feeds = tuple(replace(feed, shape=(feed.shape[0] // parts, *feed.shape[1:])) for feed in inputs)
+        settings = replace(own.SETTINGS, inputs=feeds, samples=size)
+        part = tuple(x[index * size : (index + 1) * size] for x in batch)
+        modules["parallel.trainer"].loss_of_step(model, part, settings, mesh)
+    apart = modules["parallel.gradients"].own_gradients(model)
+    held = {name: apart[name].total if name in apart else p.grad for name, p in model.named_parameters()}
+    return {name: gradient for name, gradient in held.items() if gradient is not None}
 
 
 def test_sum_trains_like_the_unsharded_sum(prove_here: Callable[..., Proof]) -> None:
