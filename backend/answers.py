@@ -48,6 +48,7 @@ from .schemas import (
     PlanState,
     PlanSummary,
     PresetUse,
+    RecomputeDecision,
     RedistributionAnswer,
     RedistributionStep,
     Slices,
@@ -56,9 +57,10 @@ from .schemas import (
 from .store import StoredPlan
 
 PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "compute": ("compute, forward", "compute, backward"),
+    "compute": ("compute, forward", "compute, backward", "compute, forward again"),
     "communication": (
         "communication of activations", "exposed communication of parameters", "exposed gradient communication",
+        "exposed, host",
     ),
     "optimizer": ("optimizer",),
     "bubble": (),
@@ -144,9 +146,11 @@ def decisions(d: Decisions) -> list[Decision]:
                 regather=p.regather,
                 deferred=p.deferred,
                 layout=None if p.layout is None else str(p.layout),
+                place=p.place,
             )
             for p in d.parameters
         ),
+        *(RecomputeDecision(type="recompute", target=r.target, again=r.again) for r in d.recompute),
     ]
 
 

@@ -22,6 +22,7 @@ from .schemas import (
     PipelineChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
 )
 
@@ -51,8 +52,10 @@ def _apply(plan: Plan, change: Change) -> Plan:
         case ParameterChange():
             return plan.store(
                 change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
-                deferred=change.deferred,
+                deferred=change.deferred, place=change.place,
             )  # fmt: skip
+        case RecomputeChange():
+            return plan.recompute(change.target, again=change.again)
         case PresetChange():
             return plan.preset(change.name, **change.axes)
         case ClearChange():
@@ -124,9 +127,13 @@ def _label(change: Change) -> str:
             how = "finish {} over {}" if change.carriers is None else "keep {} partial over {}"
             return how.format(change.target, change.axis)
         case ParameterChange():
-            return f"store {change.target} {change.layout or 'over ' + ('·'.join(change.axes) or 'no axis')}"
+            where = change.layout or "over " + ("·".join(change.axes) or "no axis")
+            return f"store {change.target} {where}{f' on the {change.place}' if change.place else ''}"
+        case RecomputeChange():
+            return f"{'compute' if change.again else 'keep'} {change.target}{' again' if change.again else ''}"
         case PresetChange():
-            return f"{change.name} over {' '.join('·'.join(axes) for axes in change.axes.values())}"
+            over = " ".join("·".join(axes) for axes in change.axes.values())
+            return f"{change.name} over {over}" if over else change.name
         case ClearChange():
             return "clear all sharding"
         case _:

@@ -22,6 +22,7 @@ from .changes import (
     PipelineChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
     StageUse,
 )
@@ -40,6 +41,7 @@ from .plans import (
     PipelineState,
     PlanState,
     PlanSummary,
+    RecomputeDecision,
     Summary,
 )
 from .requests import (
@@ -115,6 +117,8 @@ __all__ = [
     "ProofMesh",
     "ProofRequest",
     "ProofRow",
+    "RecomputeChange",
+    "RecomputeDecision",
     "RedistributionAnswer",
     "RedistributionRequest",
     "RedistributionStep",

@@ -37,6 +37,15 @@ class ParameterChange(Closed):
     layout: Annotated[str, Field(max_length=2000)] | None = None
     regather: bool = False
     deferred: bool = False
+    place: Literal["device", "host"] | None = None
+
+
+class RecomputeChange(Closed):
+    """Compute the modules or operators that `target` names again in backward, or, with `again` false, not."""
+
+    type: Literal["recompute"]
+    target: Target
+    again: bool = True
 
 
 class PresetChange(Closed):
@@ -129,6 +138,7 @@ Change = Annotated[
     FactorChange
     | KeepChange
     | ParameterChange
+    | RecomputeChange
     | PresetChange
     | MeshChange
     | SplitAxisChange

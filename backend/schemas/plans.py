@@ -45,9 +45,18 @@ class ParameterDecision(BaseModel):
     layout: str | None
     regather: bool
     deferred: bool
+    place: Literal["device", "host"] | None
 
 
-Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision, Field(discriminator="type")]
+class RecomputeDecision(BaseModel):
+    """A decision on what is computed again in backward."""
+
+    type: Literal["recompute"]
+    target: str
+    again: bool
+
+
+Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision | RecomputeDecision, Field(discriminator="type")]
 
 
 class Gradients(BaseModel):

@@ -10,8 +10,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..exporters import EXPORTERS
 from ..presets import PRESETS
 
+Form = Annotated[
+    str, typer.Option("--form", metavar="FORM", help=f"Form of the exported code: {', '.join(EXPORTERS)}.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
@@ -38,7 +42,8 @@ class PlanOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME:AXES",
-            help=f"One of {', '.join(PRESETS)}, over axes, e.g. megatron:tp or zero3:dp+cp. Repeatable.",
+            help=f"One of {', '.join(PRESETS)}, over axes where it takes any, e.g. megatron:tp or zero3:dp+cp. "
+            "Repeatable.",
         ),
     ] = None
     shard: Annotated[
@@ -52,10 +57,10 @@ class PlanOptions:
     store: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="'TARGET [gradient|optimizer] WHERE [regather|deferred]'",
+            metavar="'TARGET [gradient|optimizer] WHERE [regather|deferred|host]'",
             help="Where parameters are stored: further over axes ('* dp regather') or as a layout "
             "('lm_head.weight [tp, -]'); or their gradients ('* gradient deferred') or optimizer state "
-            "('* optimizer dp'). Repeatable.",
+            "('* optimizer dp', or '* optimizer host' to keep it in the host's memory). Repeatable.",
         ),
     ] = None
     keep: Annotated[
@@ -63,6 +68,14 @@ class PlanOptions:
         typer.Option(
             metavar="'TARGET AXIS OPERANDS'",
             help="Keep results Partial over an axis, carried by operands, e.g. 'residual_mlp tp 0,1'. Repeatable.",
+        ),
+    ] = None
+    recompute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'TARGET [off]'",
+            help="Compute modules or operators again in backward instead of keeping what they make, e.g. 'layers.*' or "
+            "'self_attn'; off takes something out. Repeatable.",
         ),
     ] = None
     gradients: Annotated[

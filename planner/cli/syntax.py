@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from ..core.gradient_decision import COMPRESSIONS, REDUCTIONS, GradientDecision
 from ..core.mesh import Axes
+from ..core.plan import PLACES
 from ..errors import PlannerError
+from ..presets import PRESETS
 from ..redistribution import DEFAULT_OPTIONS, SearchOptions
 from ..surfaces import Counts, Side, read_counts
 
@@ -23,6 +25,7 @@ class StoreText:
     layout: str | None = None
     regather: bool = False
     deferred: bool = False
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,10 @@ def axes(text: str) -> Axes:
 
 
 def preset(text: str) -> tuple[str, Axes]:
-    """Read `megatron:tp`."""
+    """Read `megatron:tp`, or `recompute_full`, which takes no axes."""
     name, colon, rest = text.partition(":")
+    if name in PRESETS and not PRESETS[name].axes and not rest:
+        return name, ()
     if not (colon and name and axes(rest)):
         raise PlannerError(
             "cli.preset-syntax", f"--preset {text!r} names no mesh axis.", "Write name:axis, e.g. megatron:tp.",
@@ -108,24 +113,38 @@ def _gradients_error(text: str, problem: str) -> PlannerError:
 
 
 def store(text: str) -> StoreText:
-    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* regather`, `* optimizer dp` or `* gradient deferred`."""
+    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* optimizer dp host` or `* gradient deferred`."""
     match = re.fullmatch(
         r"(?P<target>\S+)(?:\s+(?P<of>gradient|optimizer)\b)?(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip()
     )
     words = match["rest"].split() if match else []
-    flag = words[-1] if words and words[-1] in {"regather", "deferred"} else ""
-    names = words[:-1] if flag else words
-    given = match is not None and bool(match["layout"] or words)
-    if match is None or not given or len(names) > (0 if match["layout"] else 1):
+    flags = []
+    while words and words[-1] in {"regather", "deferred", *PLACES}:
+        flags.append(words.pop())
+    names = words
+    places = [flag for flag in flags if flag in PLACES]
+    given = match is not None and bool(match["layout"] or words or flags)
+    if match is None or not given or len(names) > (0 if match["layout"] else 1) or len(places) > 1:
         raise PlannerError(
             "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
-            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.", subject=text,
+            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp host'.", subject=text,
         )  # fmt: skip
     given_axes = axes(names[0]) if names else ()
     return StoreText(
         target=match["target"], of=match["of"] or "storage", axes=given_axes, layout=match["layout"],
-        regather=flag == "regather", deferred=flag == "deferred",
+        regather="regather" in flags, deferred="deferred" in flags, place=places[0] if places else None,
     )  # fmt: skip
+
+
+def recompute(text: str) -> tuple[str, bool]:
+    """Read `layers.*`, or `self_attn off`, which takes out: target, and whether it is computed again."""
+    match = re.fullmatch(r"(\S+)(?:\s+(off))?", text.strip())
+    if match is None:
+        raise PlannerError(
+            "cli.recompute-syntax", f"--recompute {text!r} does not name one target.",
+            "Write e.g. 'layers.*', or 'self_attn off' to take something out.", subject=text,
+        )  # fmt: skip
+    return match[1], match[2] is None
 
 
 def pipeline(text: str) -> tuple[str, str, int]:

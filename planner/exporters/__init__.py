@@ -6,20 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..core.assignment import TrainingGraph
 from ..core.code import CodeMark
 from ..core.evaluated import EvaluatedPlan
-from ..core.plan import Precision
 from .explicit import export_bundle, mark_bundle
 from .native import export_native
 
 __all__ = ["EXPORTERS", "ExporterDef"]
 
 Export = Callable[[EvaluatedPlan], dict[str, str]]
-Marks = Callable[[TrainingGraph, Precision], tuple[CodeMark, ...]]
+Marks = Callable[[EvaluatedPlan], tuple[CodeMark, ...]]
 
 
-def unmarked(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
+def unmarked(plan: EvaluatedPlan) -> tuple[CodeMark, ...]:
     """Return no marks: a form that leaves the collectives to torch has no line of its own for each."""
     return ()
 

@@ -76,8 +76,7 @@ def shrink(plan: Plan, largest_world: int = LARGEST_WORLD) -> Plan:
 
 def must_fit(plan: Plan) -> None:
     """Refuse a plan whose ranks and unsharded run would need too much memory here."""
-    ranks = plan.decisions.mesh.device_count
-    needed = ranks * _bytes(plan) + _bytes(unsharded(plan))
+    ranks, needed = plan.decisions.mesh.device_count, needed_bytes(plan)
     if needed > LARGEST_BYTES:
         raise ProofError(
             "proof.too-large",
@@ -85,6 +84,11 @@ def must_fit(plan: Plan) -> None:
             f"{format_bytes(needed)}; a proof takes at most {format_bytes(LARGEST_BYTES)}.",
             "Load the model from its config, of which a smaller one can be made, or allow fewer ranks with --ranks.",
         )
+
+
+def needed_bytes(plan: Plan) -> float:
+    """Return what all ranks and the unsharded run hold together."""
+    return plan.decisions.mesh.device_count * _bytes(plan) + _bytes(unsharded(plan))
 
 
 def _bytes(plan: Plan) -> float:

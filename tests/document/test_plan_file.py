@@ -85,7 +85,8 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": true,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "lm_head",
@@ -93,7 +94,8 @@ TEXT = """\
       "axes": [],
       "layout": "[tp·dp, -]",
       "regather": false,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "*",
@@ -101,7 +103,8 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": false,
-      "deferred": true
+      "deferred": true,
+      "place": null
     }
   ],
   "gradients": {
@@ -218,7 +221,13 @@ decisions_of_plans = st.builds(
             layout=st.none() | layouts(),
             regather=st.booleans(),
         )
-        | st.builds(ParameterDecision, target=words, of=st.just("optimizer"), axes=axes)
+        | st.builds(
+            ParameterDecision,
+            target=words,
+            of=st.just("optimizer"),
+            axes=axes,
+            place=st.sampled_from([None, "device", "host"]),
+        )
         | st.builds(
             ParameterDecision,
             target=words,
@@ -257,8 +266,10 @@ def test_files_of_version_1_are_read() -> None:
 
 
 def test_files_of_version_2_are_read() -> None:
-    """They knew no pipeline, computed nothing again, and reduced gradients one by one."""
+    """They knew no pipeline, computed nothing again, and reduced gradients one by one, all on devices."""
     known = {name: value for name, value in json.loads(TEXT).items() if name not in NEW_IN_3}
+    for entry in known["parameters"]:
+        del entry["place"]
     assert read(json.dumps(known | {"version": 2})) == (
         SOURCE,
         replace(DECISIONS, pipeline=None, recompute=(), gradients=AS_THEY_COME),
@@ -273,7 +284,15 @@ def edited(**changes: Any) -> str:
 
 
 FACTOR = {"target": "*", "factor": "n", "axes": ["tp"]}
-PARAMETER = {"target": "*", "of": "storage", "axes": [], "layout": None, "regather": False, "deferred": False}
+PARAMETER = {
+    "target": "*",
+    "of": "storage",
+    "axes": [],
+    "layout": None,
+    "regather": False,
+    "deferred": False,
+    "place": None,
+}
 
 REFUSED = [
     (

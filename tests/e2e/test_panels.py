@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from .conftest import Faults, NewContext
+from .conftest import Faults
 from .designer import Designer, Rest
 
 FAULT = {
@@ -46,21 +46,6 @@ def test_help_lists_the_keys(designer: Designer) -> None:
     expect(keys).to_contain_text("Toggle axis n of the mesh on the focused factor")
     designer.page.keyboard.press("Escape")
     expect(keys).to_have_count(0)
-
-
-def test_code_tab_shows_every_file_and_copies_it(new_context: NewContext, rest: Rest) -> None:
-    context = new_context(permissions=["clipboard-read", "clipboard-write"])
-    designer = Designer(context.new_page(), rest, rest.new_plan()["id"]).open()
-    panel = designer.tab("code")
-    files = {file["path"]: file["text"] for file in rest.ask("GET", f"/plans/{designer.plan_id}/code")["files"]}
-    expect(panel.get_by_test_id("source")).to_have_text(files["model.py"], use_inner_text=True)
-    for path in files:
-        expect(panel.get_by_test_id(f"file:{path}")).to_be_visible()
-    panel.get_by_test_id("file:train.py").click()
-    expect(panel.get_by_test_id("source")).to_have_text(files["train.py"], use_inner_text=True)
-    panel.get_by_role("button", name="Copy train.py").click()
-    expect(panel.get_by_role("button", name="Copied")).to_be_visible()
-    assert designer.page.evaluate("() => navigator.clipboard.readText()") == files["train.py"]
 
 
 def test_communication_tab_draws_the_chart_and_leads_back_to_the_graph(designer: Designer) -> None:

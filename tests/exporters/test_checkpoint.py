@@ -45,6 +45,25 @@ PAIRS = {
 QUICK = ("zero3 to zero1",)
 
 
+STAGED = {
+    "pipeline to zero3": ("pp:2,dp:2,tp:2", (("zero1", "dp"), *MEGATRON), "dp:4", (("zero3", "dp"),)),
+    "tp to pipeline": ("tp:4", MEGATRON, "pp:2,dp:2", (("zero3", "dp"),)),
+    "pipeline to pipeline": ("pp:2,tp:2", MEGATRON, "pp:2,dp:2", (("zero1", "dp"),)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STAGED)
+def test_stages_hold_some_and_share_some(name: str, ranks: RankProcesses, tmp_path: Path) -> None:
+    """The embedding is tied: the first stage and the last have it, and it is in the checkpoint once."""
+    mesh, presets, other_mesh, others = STAGED[name]
+    plans = [
+        tiny_plan(axes, *chosen, graph=uneven(), microbatches=2)
+        for axes, chosen in ((mesh, presets), (other_mesh, others))
+    ]
+    kept_on(ranks, [plan.pipelined("pp") if "pp" in plan.decisions.mesh.names else plan for plan in plans], tmp_path)
+
+
 def written(plan: Plan, folder: Path) -> Path:
     export(plan, folder)
     return folder
@@ -56,10 +75,8 @@ def kept_on(ranks: RankProcesses, plans: Sequence[Plan], folder: Path) -> None:
     ranks.run(plans[0].decisions.mesh.device_count, saving.write, first, folder / "saved")
     for plan, other in zip(plans[1:], others, strict=True):
         answers = ranks.run(plan.decisions.mesh.device_count, saving.read, other, folder / "saved" / "step-00000005")
-        state, count = answers[0]
-        assert state == {"step": 5, "seed": 3}
-        assert count > 20
-        assert answers == [answers[0]] * len(answers)
+        assert all(state == {"step": 5, "seed": 3} for state, _ in answers)
+        assert min(count for _, count in answers) > 20
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in PAIRS])

@@ -167,9 +167,16 @@ def transposed(tensors: Tensors, folder: Path) -> Path:
     return one_file({n: x.t().contiguous() if n.endswith("up_proj.weight") else x for n, x in tensors.items()}, folder)
 
 
+def longer(tensors: Tensors, folder: Path) -> Path:
+    return one_file(
+        {n: torch.stack((x, x), -1) if n.endswith("up_proj.weight") else x for n, x in tensors.items()}, folder
+    )
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [
+        (longer, r"model\.layers\.0\.mlp\.up_proj\.weight has the shape \(50, 30, 2\), and \(50, 30\) here"),
         (no_file, "No such file or directory: .*nothing.safetensors"),
         (no_weights, "is no checkpoint and has no .safetensors"),
         (code, r"code\.pt can't be read as a state dict"),

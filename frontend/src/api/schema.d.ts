@@ -1305,7 +1305,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1880,6 +1880,8 @@ export interface components {
              * @enum {string}
              */
             of: "storage" | "gradient" | "optimizer";
+            /** Place */
+            place?: ("device" | "host") | null;
             /**
              * Regather
              * @default false
@@ -1909,6 +1911,8 @@ export interface components {
              * @enum {string}
              */
             of: "storage" | "gradient" | "optimizer";
+            /** Place */
+            place: ("device" | "host") | null;
             /** Regather */
             regather: boolean;
             /** Target */
@@ -2090,7 +2094,7 @@ export interface components {
             /** Cluster */
             cluster: string;
             /** Decisions */
-            decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"])[];
+            decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"] | components["schemas"]["RecomputeDecision"])[];
             /** Global Batch */
             global_batch: number;
             gradients: components["schemas"]["Gradients"];
@@ -2315,6 +2319,39 @@ export interface components {
             rank: number;
         };
         /**
+         * RecomputeChange
+         * @description Compute the modules or operators that `target` names again in backward, or, with `again` false, not.
+         */
+        RecomputeChange: {
+            /**
+             * Again
+             * @default true
+             */
+            again: boolean;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "recompute";
+        };
+        /**
+         * RecomputeDecision
+         * @description A decision on what is computed again in backward.
+         */
+        RecomputeDecision: {
+            /** Again */
+            again: boolean;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "recompute";
+        };
+        /**
          * RedistributionAnswer
          * @description The cheapest steps; `bound_bytes` is what no way can do without, null where no bound is known.
          *
@@ -2537,6 +2574,8 @@ export interface components {
          *         Model FLOPs over what all devices could do in the step time.
          *     samples_per_second, tokens_per_second
          *         Throughput of the whole cluster; a model without sequences has no tokens.
+         *     host
+         *         Bytes in the memory of the machine around a device, for this device; None if nothing lies there.
          *     pipeline
          *         None for a model in one piece.
          */
@@ -2549,6 +2588,7 @@ export interface components {
             diagnostics: components["schemas"]["Diagnostic"][];
             /** Flops */
             flops: number;
+            host: components["schemas"]["CostItem"] | null;
             /** Interval */
             interval: [
                 number,
@@ -3048,7 +3088,7 @@ export interface components {
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
         };
         /**
          * UnitView
@@ -3147,6 +3187,8 @@ export type Proof = components['schemas']['Proof'];
 export type ProofMesh = components['schemas']['ProofMesh'];
 export type ProofRequest = components['schemas']['ProofRequest'];
 export type ProofRow = components['schemas']['ProofRow'];
+export type RecomputeChange = components['schemas']['RecomputeChange'];
+export type RecomputeDecision = components['schemas']['RecomputeDecision'];
 export type RedistributionAnswer = components['schemas']['RedistributionAnswer'];
 export type RedistributionRequest = components['schemas']['RedistributionRequest'];
 export type RedistributionStep = components['schemas']['RedistributionStep'];

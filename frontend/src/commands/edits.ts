@@ -7,6 +7,7 @@ import type {
   MeshAxis,
   NodeView,
   PresetEntry,
+  RecomputeDecision,
 } from "../api/types";
 import type { Reach } from "../document/layers";
 import { targetFor } from "../document/layers";
@@ -134,8 +135,15 @@ export function followAgain(node: NodeView, factor: string): Step {
 }
 
 /** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
-export function forget(decision: FactorDecision | KeepDecision): Step {
+/** Keep of a module or operator only what goes in, and compute the rest again in backward; or no longer. */
+export function recompute(target: string, again: boolean): Step {
+  const label = again ? `compute ${target} again in backward` : `keep what ${target} makes`;
+  return whole("recompute", label, { type: "recompute", target, again });
+}
+
+export function forget(decision: FactorDecision | KeepDecision | RecomputeDecision): Step {
   const { target } = decision;
+  if (decision.type === "recompute") return recompute(target, false);
   if (decision.type === "factor") {
     const { factor } = decision;
     return whole("history", `forget ${factor} of ${target}`, {

@@ -58,6 +58,8 @@ export function PlanInspector() {
                     {decision.axes.length === 0 && " whole"}
                   </>
                 )}
+                {decision.type === "recompute" &&
+                  (decision.again ? "again in backward" : "kept for backward")}
                 {decision.type === "keep" && `partial over ${decision.axis}`}
                 {decision.type === "parameter" &&
                   (decision.layout ??

@@ -19,7 +19,7 @@ from .parts import Part, parts
 from .program import containers, programs
 from .readme import write_readme
 from .script import write_script
-from .stages import write_stages
+from .stages import STAGES, stage_spans, write_stages
 from .write import Writer
 
 MODEL = "model.py"
@@ -44,12 +44,14 @@ def export_bundle(plan: EvaluatedPlan) -> dict[str, str]:
     return bundle | stages | launch | runtime_of(code)
 
 
-def mark_bundle(training: TrainingGraph, precision: Precision) -> tuple[CodeMark, ...]:
-    """Return which lines stand for which nodes and edges of the plan's view, in the order of the lines."""
-    spans = sorted(_model(training, precision).spans, key=lambda span: span.first)
+def mark_bundle(plan: EvaluatedPlan) -> tuple[CodeMark, ...]:
+    """Return which lines stand for which nodes and edges of the plan's view, in the order of files and lines."""
+    model = _model(plan.training, plan.precision)
+    spans = [(MODEL, span) for span in sorted(model.spans, key=lambda span: span.first)]
+    spans += [(STAGES, span) for span in stage_spans(plan, model.classes)]
     return tuple(
-        CodeMark(path=MODEL, first=span.first + 1, last=span.last + 1, nodes=span.nodes, edges=span.edges)
-        for span in spans
+        CodeMark(path=path, first=span.first + 1, last=span.last + 1, nodes=span.nodes, edges=span.edges)
+        for path, span in spans
     )
 
 

@@ -8,6 +8,7 @@ from ...collectives import COLLECTIVES
 from ...core.assignment import TrainingGraph
 from ...core.evaluated import EvaluatedPlan
 from ...core.stage import plain
+from .marks import Span
 from .parts import Part, Received, parts
 from .program import outside
 
@@ -25,12 +26,23 @@ def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str
     """
     if plan.decisions.pipeline is None:
         return {}
+    lines, _ = _written(plan, classes)
+    return {STAGES: "\n".join(lines) + "\n", SCHEDULE: plan.schedule_text}
+
+
+def stage_spans(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[Span, ...]:
+    """Return the lines of `stages.py` that say how a value gets from stage to stage."""
+    return () if plan.decisions.pipeline is None else _written(plan, classes)[1]
+
+
+def _written(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[list[str], tuple[Span, ...]]:
+    assert plan.decisions.pipeline is not None
     training, schedule = plan.training, plan.schedule
     assert schedule is not None, "a plan with stages has a schedule"
     each = parts(training)
     made = [(part.number, received) for part in each for received in part.received]
     source = _sources(each)
-    lines = [
+    head = [
         f'"""The stages of {training.assignment.graph.name} and their order, {schedule.name}: one row of {SCHEDULE} '
         'for each rank."""',
         "",
@@ -45,7 +57,17 @@ def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str
         *(line for part, name in zip(each, classes, strict=True) for line in _stage(part, name)),
         "    ),",
         "    wires=(",
-        *(line for target, received in made for line in _wire(source[received.node], target or 0, received, training)),
+    ]
+    wires: list[str] = []
+    spans: list[Span] = []
+    for target, received in made:
+        wire = _wire(source[received.node], target or 0, received, training)
+        first = len(head) + len(wires)
+        # The view draws what passes between stages on the edge of the value that is sent.
+        edge = f"{training.scopes[0].assembly.title}:{received.source}"
+        spans.append(Span(first=first, last=first + len(wire) - 1, edges=(edge,)))
+        wires += wire
+    tail = [
         "    ),",
         f'    rows=tuple(Path(__file__).with_name("{SCHEDULE}").read_text("utf-8").splitlines()),',
         f"    placement={schedule.placement!r},",
@@ -56,7 +78,7 @@ def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str
         f"    groups={_tuple(_groups(training))},",
         ")",
     ]
-    return {STAGES: "\n".join(lines) + "\n", SCHEDULE: plan.schedule_text}
+    return [*head, *wires, *tail], tuple(spans)
 
 
 def _chain(stages: tuple[int, ...], microbatches: tuple[int, ...]) -> Mapping[str, str]:

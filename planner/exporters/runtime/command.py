@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -46,9 +47,12 @@ def main(build: Build, settings: Settings, arguments: Sequence[str] | None = Non
     settings = settings.in_microbatches(options.microbatches)
     # Tensors that the model makes itself, in its own type.
     torch.set_default_dtype(getattr(torch, options.dtype))
-    device = join(options.timeout)
+    timeout = timedelta(seconds=options.timeout)
+    device = join(timeout)
     with Watch(patience=options.patience):
-        number = run(build, settings, options, Mesh(settings.mesh, device))
+        mesh = Mesh(settings.mesh, device)
+        mesh.timeout = timeout
+        number = run(build, settings, options, mesh)
     if dist.is_initialized():
         dist.destroy_process_group()
     if number:

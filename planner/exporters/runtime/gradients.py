@@ -50,6 +50,8 @@ class Gradient:
     ----------
     buckets
         Way → the bucket that reduces what comes back by it.
+    later
+        Steps of the raw gradient that a compiled model leaves in the parameter's `grad`; None without one.
     """
 
     def __init__(self, layout: str, *, deferred: bool) -> None:
@@ -57,6 +59,7 @@ class Gradient:
         self.deferred = deferred
         self.total: torch.Tensor | None = None
         self.buckets: dict[int, Bucket] = {}
+        self.later: Steps | None = None
         self._raw: dict[tuple[int, Steps], torch.Tensor] = {}
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
@@ -106,7 +109,13 @@ def own_gradients(model: nn.Module) -> dict[str, Gradient]:
 
 def finish_gradients(model: nn.Module, mesh: Mesh) -> None:
     """Finish the gradients of a step."""
-    own = own_gradients(model).values()
+    named = own_gradients(model)
+    own = named.values()
+    for name in [name for name, gradient in named.items() if gradient.later is not None]:
+        parameter = model.get_parameter(name)
+        raw, parameter.grad = parameter.grad, None
+        if raw is not None:
+            named[name].add(0, named[name].later or (), raw, mesh)
     for gradient in own:
         gradient.finish(mesh)
     for bucket in {id(b): b for gradient in own for b in gradient.buckets.values()}.values():

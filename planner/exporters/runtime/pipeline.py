@@ -33,6 +33,9 @@ class _ByTable(Staged):
         }
         self.cells = read_row(pipeline.rows[self.place])
         self.mail = Mail(pipeline, mesh)
+        # Gradients that wait for the end can go now, unless another stage of this rank adds to them.
+        lasts = {action.stage: action for cell in self.cells for action in cell if action.kind in "BW"}
+        self.final = {action for stage, action in lasts.items() if not self.shares(stage)}
 
     def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run all cells."""
@@ -43,7 +46,7 @@ class _ByTable(Staged):
             # What the next cell needs comes while this one computes.
             self.mail.ask(message for later in needs[index : index + 2] for message in later)
             for action in cell:
-                self.begin(action.microbatch, settings)
+                self.begin(action.microbatch, settings, last=action in self.final)
                 if action.kind == "F":
                     total = total + self._forward(action, batch, settings, scale)
                 elif action.kind == "W":

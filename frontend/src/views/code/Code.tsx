@@ -67,6 +67,9 @@ export default function Code({ shown }: { shown: Shown | null }) {
           problem={refused}
           action={<p className={`mono ${classes["reason"]}`}>{refused.code}</p>}
         />
+      ) : forms.loading && form !== "explicit" ? (
+        // Whether the plan as it is now fits the form is not known yet.
+        <Loading label="Writing the code" rows={8} />
       ) : page === "files" ? (
         <Files key={form} planKey={key} id={id} form={form} shown={shown} />
       ) : (

@@ -1,4 +1,12 @@
-import { type KeyboardEvent, type MouseEvent, useEffect, useMemo, useRef, useState } from "react";
+import {
+  Fragment,
+  type KeyboardEvent,
+  type MouseEvent,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import type { CodeFile, CodeMark } from "../../api/types";
 import { chosen, describeMark, isCurrent, marksIn } from "../../document/code";
 import { highlight } from "../../ui/highlight";
@@ -44,12 +52,12 @@ export function Source({
   // biome-ignore lint/correctness/useExhaustiveDependencies: each time that it is asked for.
   useEffect(() => {
     if (place?.path !== file.path) return;
-    lineAt(place.first)?.scrollIntoView({ block: "center" });
+    bringIntoView(lineAt(place.first), true);
   }, [shown, place, file]);
   const litLine = lit?.first;
   // biome-ignore lint/correctness/useExhaustiveDependencies: follows the selection, not the text.
   useEffect(() => {
-    if (litLine) lineAt(litLine)?.scrollIntoView({ block: "nearest" });
+    if (litLine) bringIntoView(lineAt(litLine), false);
   }, [litLine]);
 
   function select(mark: CodeMark): void {
@@ -103,26 +111,27 @@ export function Source({
               const mark = owner.get(number);
               const start = starts.get(number);
               return (
-                <span
-                  key={number}
-                  className={classes["line"]}
-                  data-line={number}
-                  data-mark={mark && (mark.edges.length > 0 ? "edge" : "node")}
-                  data-current={mark !== undefined && isCurrent(mark, { selected, edge })}
-                >
-                  {start && (
-                    <button
-                      type="button"
-                      className={`plain-button ${classes["mark"]}`}
-                      aria-label={`Line ${number}: select ${describeMark(start, view)}`}
-                      aria-pressed={isCurrent(start, { selected, edge })}
-                      title={`Select ${describeMark(start, view)} in the graph`}
-                      tabIndex={number === (stop ?? first) ? 0 : -1}
-                    />
-                  )}
-                  <Tokens line={line} />
+                <Fragment key={number}>
+                  <span
+                    className={classes["line"]}
+                    data-line={number}
+                    data-mark={mark && (mark.edges.length > 0 ? "edge" : "node")}
+                    data-current={mark !== undefined && isCurrent(mark, { selected, edge })}
+                  >
+                    {start && (
+                      <button
+                        type="button"
+                        className={`plain-button ${classes["mark"]}`}
+                        aria-label={`Line ${number}: select ${describeMark(start, view)}`}
+                        aria-pressed={isCurrent(start, { selected, edge })}
+                        title={`Select ${describeMark(start, view)} in the graph`}
+                        tabIndex={number === (stop ?? first) ? 0 : -1}
+                      />
+                    )}
+                    <Tokens line={line} />
+                  </span>
                   {"\n"}
-                </span>
+                </Fragment>
               );
             })}
           </code>
@@ -130,6 +139,15 @@ export function Source({
       </pre>
     </ScrollRegion>
   );
+}
+
+/** Scrolls the text, and nothing around it, so far that a line is seen; `always` if it is seen already, too. */
+function bringIntoView(line: Element | null | undefined, always: boolean): void {
+  const region = line?.closest("section");
+  if (!line || !region) return;
+  const [own, room] = [line.getBoundingClientRect(), region.getBoundingClientRect()];
+  const seen = own.top >= room.top && own.bottom <= room.bottom;
+  if (always || !seen) region.scrollTop += own.top - room.top - room.height / 3;
 }
 
 /** Every line of a mark → the mark. */

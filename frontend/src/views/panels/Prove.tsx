@@ -1,9 +1,9 @@
 import { Button, Progress } from "@mantine/core";
-import type { Job, Proof } from "../../api/types";
+import type { Job } from "../../api/types";
 import { Icon } from "../../ui/icons";
 import { usePlan, useRegistry } from "../../ui/PlanContext";
-import { ScrollRegion } from "../../ui/ScrollRegion";
 import { Empty, ProblemNote } from "../../ui/states";
+import { ProofResult } from "./ProofResult";
 import classes from "./panels.module.css";
 import type { ProofRun } from "./useProof";
 
@@ -61,7 +61,7 @@ export default function Prove({ proof }: { proof: ProofRun }) {
       </div>
       {problem && <ProblemNote problem={problem} onRetry={start} />}
       {job?.problem && <ProblemNote problem={job.problem} />}
-      {job?.result && <Result proof={job.result} />}
+      {job?.result && <ProofResult proof={job.result} />}
     </div>
   );
 }
@@ -69,69 +69,19 @@ export default function Prove({ proof }: { proof: ProofRun }) {
 function Verdict({ job }: { job: Job }) {
   if (job.state === "cancelled") return <p role="status">Cancelled.</p>;
   if (!job.result) return null;
-  const { ok, rows } = job.result;
+  const { ok, rows, failures, collectives } = job.result;
   const wrong = rows.filter((row) => !row.ok).length;
+  const said = [
+    failures.length > 0 && `${failures.length} of the ranks failed.`,
+    wrong > 0 && `Not equal to the unsharded model: ${wrong} of ${rows.length} differ.`,
+    failures.length === 0 && collectives.length > 0 && "Other collectives ran than were planned.",
+  ].filter((text) => text !== false);
   return (
     <p role="status" className={ok ? classes["good"] : classes["bad"]} data-testid="verdict">
       <Icon name={ok ? "check" : "error"} size={14} />
       {ok
         ? `Equal to the unsharded model: loss and ${rows.length - 1} gradients.`
-        : `Not equal to the unsharded model: ${wrong} of ${rows.length} differ.`}
+        : said.join(" ") || "Nothing was compared."}
     </p>
-  );
-}
-
-function Result({ proof }: { proof: Proof }) {
-  const notes = (title: string, texts: readonly string[]) =>
-    texts.length > 0 && (
-      <section>
-        <h3 className="section-title">{title}</h3>
-        <ul className={classes["notes"]}>
-          {texts.map((text) => (
-            <li key={text}>{text}</li>
-          ))}
-        </ul>
-      </section>
-    );
-  return (
-    <div className={classes["proof"]}>
-      <ScrollRegion label="Errors by parameter" className={classes["scroll"]}>
-        <table className={classes["table"]} data-testid="proof">
-          <thead>
-            <tr>
-              <th scope="col">Loss and parameters</th>
-              <th scope="col" className={classes["number"]}>
-                Largest error
-              </th>
-              <th scope="col" className={classes["number"]}>
-                on rank
-              </th>
-              <th scope="col">Verdict</th>
-            </tr>
-          </thead>
-          <tbody>
-            {proof.rows.map((row) => (
-              <tr key={row.name} data-ok={row.ok}>
-                <td className="mono">{row.name}</td>
-                <td className={classes["number"]}>
-                  {row.error === null ? "not finite" : row.error.toExponential(1)}
-                </td>
-                <td className={classes["number"]}>{row.rank}</td>
-                <td>{row.ok ? "equal" : "differs"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollRegion>
-      <div className={classes["proofNotes"]}>
-        <section>
-          <h3 className="section-title">Ran on</h3>
-          <p>{proof.mesh.axes.map(([name, size]) => `${name} ${size}`).join(" × ")}</p>
-        </section>
-        {notes("Failures", proof.failures)}
-        {notes("Collectives that differ from the plan", proof.collectives)}
-        {notes("Not covered", proof.uncovered)}
-      </div>
-    </div>
   );
 }
