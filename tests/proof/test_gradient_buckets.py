@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from statistics import median
 from types import ModuleType
 from typing import Any
 
@@ -147,6 +148,22 @@ def test_other_modules(prove_here: Callable[..., Proof]) -> None:
 def test_on_processes(prove: Callable[..., Proof], fusion: str, overlap: bool, state: str, microbatches: int) -> None:
     """What threads prove, processes prove whose collectives really run beside backward."""
     assert_proven(prove(plan_of(state, microbatches, **FUSIONS[fusion], overlap=overlap)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "usual"),
+    [("int8", 0.1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("bf16", 0.01), ("fp16", 0.001)))],
+)
+@pytest.mark.parametrize("state", ["zero0", pytest.param("zero2, two data axes", marks=pytest.mark.slow)])
+def test_compressed_on_processes(prove: Callable[..., Proof], state: str, mode: str, usual: float) -> None:
+    """Processes pass exactly the planned bytes, and the gradients are off by what the mode rounds.
+
+    A gradient that is small beside others of its block is off by more, so it is the median that is bounded.
+    """
+    proof = prove(plan_of(state, 2, **FUSIONS["size"], overlap=True, compression=mode))
+    assert (proof.failures, proof.collectives) == ((), ())
+    errors = [row.error for row in proof.rows if row.name != "loss"]
+    assert 1e-10 < median(errors) < usual
 
 
 @pytest.mark.parametrize("overlap", [False, pytest.param(True, marks=pytest.mark.slow)])

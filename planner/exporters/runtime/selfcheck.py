@@ -63,11 +63,14 @@ def main(sharded_folder: Path, whole_folder: Path, sizes: str) -> None:
     dtype = getattr(torch, arguments.dtype)
     # Before this process joins the group: the whole model's mesh is one rank.
     model = load(whole_folder)
-    whole = compute(model.MODEL, model.SETTINGS, Mesh(model.SETTINGS.mesh, device), dtype=dtype, seed=arguments.seed)
+    alike = model.SETTINGS.summed_like(sharded.SETTINGS)
+    whole = compute(model.MODEL, alike, Mesh(alike.mesh, device), dtype=dtype, seed=arguments.seed)
     dist.init_process_group("nccl" if cuda else "gloo", timeout=TIMEOUT)
     try:
         mesh = Mesh(sharded.SETTINGS.mesh, device)
-        found = compute(sharded.MODEL, sharded.SETTINGS, mesh, dtype=dtype, seed=arguments.seed)
+        # What compression rounds is no error, and would hide one.
+        settings = sharded.SETTINGS.uncompressed()
+        found = compute(sharded.MODEL, settings, mesh, dtype=dtype, seed=arguments.seed)
         rows = worst(dict(errors(found, whole.tensors, mesh)), list(whole.tensors), device)
         limit = TOLERANCE[arguments.dtype]
         if dist.get_rank() == 0:
