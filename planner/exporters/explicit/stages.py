@@ -81,6 +81,21 @@ def _written(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[list[str], 
     return [*head, *wires, *tail], tuple(spans)
 
 
+def build_text(plan: EvaluatedPlan) -> str:
+    """Return what builds a rank's stages: by torch's pipelining where it has the schedule, else by the table.
+
+    Torch hands values from a stage to the next one alone.
+    """
+    if not plan.torch_schedule:
+        return "by_table(PIPELINE)"
+    each = parts(plan.training)
+    source = _sources(each)
+    ends = [(source[received.node], part.number or 0) for part in each for received in part.received]
+    if any(target != start + 1 for start, target in ends):
+        return "by_table(PIPELINE)"
+    return f'by_torch(PIPELINE, "{plan.torch_schedule}")'
+
+
 def _chain(stages: tuple[int, ...], microbatches: tuple[int, ...]) -> Mapping[str, str]:
     """Return the fields of a chain as text."""
     return {"stages": _numbers(stages), "microbatches": _numbers(microbatches)}
