@@ -78,7 +78,7 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
-from .schedules import write_csv
+from .schedules import SCHEDULES, write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
@@ -222,6 +222,7 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+        torch_schedule=SCHEDULES[schedule.name].torch if schedule and schedule.name in SCHEDULES else "",
     )  # fmt: skip
 
 
