@@ -70,6 +70,7 @@ bench: $(DEV_ENV) page $(NODE_ENV) browser
 	$(PY) -m benchmarks.edits
 	$(PY) benchmarks/graph/measure.py
 	$(PY) -m benchmarks.redistribution
+	$(PY) -m benchmarks.forms
 
 prove-all: $(DEV_ENV)
 	$(PY) -m benchmarks.prove_all

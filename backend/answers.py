@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from planner.collectives.handover import leg_received
 from planner.core.cluster import ClusterSpec
 from planner.core.collective import Redistribution
 from planner.core.crossing import Crossing, Leg
+from planner.core.gradient_decision import GradientDecision
 from planner.core.graph import ModelGraph, ModelSource
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
@@ -34,6 +36,7 @@ from .schemas import (
     Effect,
     FactorDecision,
     FrontWay,
+    Gradients,
     KeepDecision,
     MemoryPart,
     MeshAxis,
@@ -45,6 +48,7 @@ from .schemas import (
     PlanState,
     PlanSummary,
     PresetUse,
+    RecomputeDecision,
     RedistributionAnswer,
     RedistributionStep,
     Slices,
@@ -53,8 +57,11 @@ from .schemas import (
 from .store import StoredPlan
 
 PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "compute": ("compute, forward", "compute, backward"),
-    "communication": ("communication of activations", "exposed communication of parameters"),
+    "compute": ("compute, forward", "compute, backward", "compute, forward again"),
+    "communication": (
+        "communication of activations", "exposed communication of parameters", "exposed gradient communication",
+        "exposed, host",
+    ),
     "optimizer": ("optimizer",),
     "bubble": (),
 })  # fmt: skip
@@ -114,10 +121,15 @@ def state_answer(plan: StoredPlan, found: Evaluated, *, status: int = 200) -> Re
     state = PlanState(
         id=plan.id, name=plan.name, version=plan.version, undo=plan.undo, redo=plan.redo, cluster=d.cluster,
         global_batch=d.global_batch, seq=d.seq, microbatches=d.microbatches, precision=d.precision,
+        gradients=_gradients(d.gradients),
         model=model_ref(plan.source), decisions=decisions(d), pipeline=pipeline_state(d),
         view=found.view, summary=summary(found),
     )  # fmt: skip
     return json_answer(state, status=status, etag=plan.version)
+
+
+def _gradients(d: GradientDecision) -> Gradients:
+    return Gradients.model_validate(asdict(d) | {"indices": list(d.indices)})
 
 
 def decisions(d: Decisions) -> list[Decision]:
@@ -134,9 +146,11 @@ def decisions(d: Decisions) -> list[Decision]:
                 regather=p.regather,
                 deferred=p.deferred,
                 layout=None if p.layout is None else str(p.layout),
+                place=p.place,
             )
             for p in d.parameters
         ),
+        *(RecomputeDecision(type="recompute", target=r.target, again=r.again) for r in d.recompute),
     ]
 
 

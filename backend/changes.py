@@ -14,6 +14,7 @@ from .schemas import (
     Change,
     ClearChange,
     FactorChange,
+    GradientsChange,
     KeepChange,
     MeshAxis,
     MeshChange,
@@ -21,6 +22,7 @@ from .schemas import (
     PipelineChange,
     PrecisionChange,
     PresetChange,
+    RecomputeChange,
     SplitAxisChange,
 )
 
@@ -43,19 +45,17 @@ def apply(plan: Plan, changes: Iterable[Change]) -> Plan:
 
 def _apply(plan: Plan, change: Change) -> Plan:
     match change:
-        case FactorChange(target=target, factor=factor, axes=None):
-            return plan.release(target, factor)
         case FactorChange(target=target, factor=factor, axes=axes):
-            return plan.shard(target, {factor: tuple(axes or ())})
-        case KeepChange(target=target, axis=axis, carriers=None):
-            return plan.unkeep(target, axis)
+            return plan.release(target, factor) if axes is None else plan.shard(target, {factor: tuple(axes)})
         case KeepChange(target=target, axis=axis, carriers=carriers):
-            return plan.keep(target, axis, carriers or ())
+            return plan.unkeep(target, axis) if carriers is None else plan.keep(target, axis, carriers)
         case ParameterChange():
             return plan.store(
                 change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
-                deferred=change.deferred,
+                deferred=change.deferred, place=change.place,
             )  # fmt: skip
+        case RecomputeChange():
+            return plan.recompute(change.target, again=change.again)
         case PresetChange():
             return plan.preset(change.name, **change.axes)
         case ClearChange():
@@ -64,7 +64,9 @@ def _apply(plan: Plan, change: Change) -> Plan:
             return _arrange(plan, change)
 
 
-Arrangement = MeshChange | SplitAxisChange | BatchChange | PrecisionChange | PipelineChange | BoundaryChange
+Arrangement = (
+    MeshChange | SplitAxisChange | BatchChange | PrecisionChange | GradientsChange | PipelineChange | BoundaryChange
+)
 """Changes to what the whole plan runs on and in which order."""
 
 
@@ -78,6 +80,11 @@ def _arrange(plan: Plan, change: Arrangement) -> Plan:
             return plan.batch(global_batch=change.global_batch, seq=change.seq, microbatches=change.microbatches)
         case PrecisionChange():
             return plan.precise(change.name)
+        case GradientsChange():
+            return plan.gradients(
+                fusion=change.fusion, bucket_bytes=change.bucket_bytes, indices=change.indices,
+                reduction=change.reduction, overlap=change.overlap, compression=change.compression,
+            )  # fmt: skip
         case PipelineChange(axis=None):
             return plan.unpipelined()
         case PipelineChange():
@@ -85,6 +92,15 @@ def _arrange(plan: Plan, change: Arrangement) -> Plan:
             return plan.pipelined(change.axis or "", change.schedule, per_rank=change.per_rank, stages=stages)
         case BoundaryChange():
             return compose.move_boundary(plan, change.stage, change.unit)
+
+
+def gradients_text(change: GradientsChange) -> str:
+    """Return how gradients are reduced, in a few words."""
+    words: list[str] = [change.reduction]
+    words += [] if change.fusion == "none" else [f"fused by {change.fusion}"]
+    words += ["beside backward"] * change.overlap
+    words += [] if change.compression == "none" else [f"as {change.compression}"]
+    return ", ".join(words)
 
 
 def mesh_of(axes: Iterable[MeshAxis]) -> DeviceMesh:
@@ -107,14 +123,18 @@ def _label(change: Change) -> str:
         case FactorChange():
             where = f"over {'·'.join(change.axes)}" if change.axes else "whole"
             return f"{change.target} {change.factor} {where}"
-        case KeepChange(carriers=None):
-            return f"finish {change.target} over {change.axis}"
         case KeepChange():
-            return f"keep {change.target} partial over {change.axis}"
+            how = "finish {} over {}" if change.carriers is None else "keep {} partial over {}"
+            return how.format(change.target, change.axis)
         case ParameterChange():
-            return f"store {change.target} {change.layout or 'over ' + ('·'.join(change.axes) or 'no axis')}"
+            where = change.layout or "over " + ("·".join(change.axes) or "no axis")
+            return f"store {change.target} {where}{f' on the {change.place}' if change.place else ''}"
+        case RecomputeChange():
+            what = {True: "compute again", False: "do not compute again", None: "forget recompute of"}[change.again]
+            return f"{what} {change.target}"
         case PresetChange():
-            return f"{change.name} over {' '.join('·'.join(axes) for axes in change.axes.values())}"
+            over = " ".join("·".join(axes) for axes in change.axes.values())
+            return f"{change.name} over {over}" if over else change.name
         case ClearChange():
             return "clear all sharding"
         case _:
@@ -132,6 +152,8 @@ def _label_of_arrangement(change: Arrangement) -> str:
             return f"batch {change.global_batch}{length} in {change.microbatches}"
         case PrecisionChange():
             return f"precision {change.name}"
+        case GradientsChange():
+            return f"gradients: {gradients_text(change)}"
         case PipelineChange(axis=None):
             return "one piece"
         case PipelineChange():

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
-from planner import PlannerError, compose
+from planner import PlannerError, compose, delivery
 from planner.core.code import CodeMark
 from planner.errors import Diagnostic
 from planner.exporters import EXPORTERS
@@ -50,7 +50,7 @@ class Exports:
         with self._writing:
             if (known := self._known(key)) is not None:
                 return known
-            files = compose.bundle(found.plan, form, found.training)
+            files = delivery.bundle(found.plan, form, found.training)
             made = Exported(files=files, marks=compose.code_marks(found.plan, form, found.training))
             with self._lock:
                 self._kept[key] = made

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from planner.compose import bundle
+from planner.errors import ProofError
 from planner.plan import Plan
 from planner.proof import TOLERANCE, Proof, prove_bundle
 from planner.proof.ranks import Ranks
@@ -112,6 +113,16 @@ def row(name: str, title: str, plan: Plan, proof: Proof, seconds: float) -> Row:
     )  # fmt: skip
 
 
+def _proof(plan: Plan, files: Mapping[str, str], ranks: Ranks, single: Ranks) -> Proof:
+    """Return the proof of a bundle; one that could not be run counts as wrong."""
+    try:
+        return prove_bundle(plan, files, ranks, single)
+    except ProofError as problem:
+        return Proof(
+            ok=False, mesh=plan.decisions.mesh, rows=(), failures=(str(problem),), collectives=(), uncovered=()
+        )
+
+
 def main(wanted: list[str]) -> int:
     """Prove, write the page after each architecture, and return how many plans are wrong."""
     found = {name: [] for name in ARCHITECTURES} if not wanted else _known()
@@ -121,7 +132,7 @@ def main(wanted: list[str]) -> int:
             found[name] = []
             for title, plan, files in plans(name):
                 start = perf_counter()
-                proof = prove_bundle(plan, files, group(plan.decisions.mesh.device_count), group(1))
+                proof = _proof(plan, files, group(plan.decisions.mesh.device_count), group(1))
                 found[name].append(row(name, title, plan, proof, perf_counter() - start))
                 print(found[name][-1], flush=True)
                 for failure in (*proof.failures, *proof.collectives[:3]):

@@ -12,17 +12,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .compose import bundle, cross, evaluate, export, load_model, open_plan, redistribute, save_plan, train
+    from .compose import cross, evaluate, load_model, open_plan, redistribute, save_plan, train
+    from .delivery import bundle, export, exportable
     from .errors import PlannerError
     from .plan import Plan
     from .proof import prove
 
 __all__ = [
-    "Plan", "PlannerError", "bundle", "cross", "evaluate", "export", "load_model", "open_plan", "prove", "redistribute",
-    "save_plan", "train",
+    "Plan", "PlannerError", "bundle", "cross", "evaluate", "export", "exportable", "load_model", "open_plan", "prove",
+    "redistribute", "save_plan", "train",
 ]  # fmt: skip
 
-_HOMES = {"Plan": ".plan", "PlannerError": ".errors", "prove": ".proof"}
+_HOMES = {
+    "Plan": ".plan", "PlannerError": ".errors", "bundle": ".delivery", "export": ".delivery", "exportable": ".delivery",
+    "prove": ".proof",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

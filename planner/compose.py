@@ -18,6 +18,7 @@ After each stage `verify` holds the result to its invariant.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,8 +41,8 @@ from .core.report import Report
 from .core.strategy import ShardStrategy
 from .core.tensor import DTYPE_BYTES
 from .core.view import Choice, PlanView
-from .cost import evaluate as price_training
 from .cost import (
+    collective_rows,
     evaluate_pipeline,
     finding_of_batch,
     least_exchange_seconds,
@@ -52,11 +53,12 @@ from .cost import (
     price_stages,
     step_seconds,
 )
+from .cost import evaluate as price_training
 from .document import read, write
 from .drawing import Moved, draw, node_choices
 from .drawing import moved as moved_at
 from .drawing import tensor_of as tensor_at
-from .errors import ExportError, PlannerError
+from .errors import Diagnostic, ExportError, PlannerError
 from .exporters import EXPORTERS, ExporterDef
 from .hardware import cluster as cluster_named
 from .hardware import cluster_name
@@ -76,14 +78,15 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
-from .schedules import write_csv
+from .schedules import SCHEDULES, write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
 __all__ = [
     "PLANNERS", "account", "bundle", "choices_at", "code_marks", "cross", "evaluate", "evaluated", "export",
     "load_model", "load_source", "move_boundary", "moved", "open_plan", "pareto", "pipeline_of", "plan_text",
-    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train", "view",
+    "read_plan", "redistribute", "save_plan", "shrink_way", "shrunk_graph", "stages_of", "tensor_at", "train",
+    "unexportable", "view",
 ]  # fmt: skip
 
 PLANNERS = ("cheapest", "mindspore", "mindspore-alltoall")
@@ -148,7 +151,11 @@ def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, R
     report = evaluate(plan, training)
     precision = precision_named(plan.decisions.precision)
     seconds = node_seconds(training, precision, plan.cluster)
-    return draw(training, plan.decisions, precision, report, seconds, covers), report
+    # A gradient's own collectives are drawn where it is, as if it shared them with none.
+    alone = collective_rows(
+        replace(training, buckets=()), plan.decisions.microbatches, precision, plan.cluster
+    ) if training.buckets else report.collectives  # fmt: skip
+    return draw(training, plan.decisions, precision, replace(report, collectives=alone), seconds, covers), report
 
 
 def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> tuple[Choice, ...]:
@@ -172,16 +179,38 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
     Raises
     ------
     ExportError
-        `export.form-unknown`, `export.onnx-source`, and what the exporter raises.
+        `export.form-unknown`, `export.onnx-source`, `export.side-effects`, and what the exporter raises.
     """
-    if plan.graph.source.kind == "onnx":
-        raise ExportError(
-            "export.onnx-source",
-            f"{plan.graph.name} comes from an ONNX file, whose operators are often not those of the model's code.",
-            "Plan with it, and export code from the model's config.json, its .pt2 or its module.",
-            subject=plan.graph.name,
-        )
+    for found in unexportable(plan):
+        raise ExportError(found.code, found.message, found.hint, subject=found.subject)
     return _form(form).export(evaluated(plan, training))
+
+
+def unexportable(plan: Plan) -> tuple[Diagnostic, ...]:
+    """Return what of a plan's model no code can be written for, in any form."""
+    graph = plan.graph
+    if graph.source.kind == "onnx":
+        return (
+            Diagnostic(
+                code="export.onnx-source", subject=graph.name,
+                message=f"{graph.name} comes from an ONNX file, whose operators are often not those of the model's "
+                "code.",
+                hint="Plan with it, and export code from the model's config.json, its .pt2 or its module.",
+            ),
+        )  # fmt: skip
+    blocks = (graph.root, *(repeat.block for repeat in graph.root.repeats))
+    calls = ((node, str(dict(node.attributes)["target"])) for b in blocks for node in b.nodes if node.op == "unknown")
+    return tuple(
+        Diagnostic(
+            code="export.side-effects", subject=node.name,
+            message=f"{node.name} is {target}, which no rule knows and which changes its input: other readers of that "
+            "would see what it was or what it became.",
+            hint="Write that part of the model with operators that give a new tensor.",
+        )
+        for node, target in calls
+        # ATen's operators that change an operand have names that end so.
+        if target.split(".")[1].endswith("_")
+    )  # fmt: skip
 
 
 def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
@@ -193,6 +222,7 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
+        torch_schedule=SCHEDULES[schedule.name].torch if schedule and schedule.name in SCHEDULES else "",
     )  # fmt: skip
 
 
@@ -208,13 +238,15 @@ def _form(name: str) -> ExporterDef:
     return EXPORTERS[name]
 
 
-def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:
-    """Write the exported code into a folder that is new or empty, and return the files."""
+def export(
+    plan: Plan, folder: str | Path, form: str = "explicit", files: Mapping[str, str] | None = None
+) -> tuple[Path, ...]:
+    """Write the exported code, or other files of the plan, into a folder that is new or empty, and return them."""
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise ExportError("export.folder-not-empty", f"{str(root)!r} is not an empty folder.", "Name a new folder.")
     written = []
-    for name, text in bundle(plan, form).items():
+    for name, text in (bundle(plan, form) if files is None else files).items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

@@ -184,6 +184,6 @@ def simulated(plan: Plan, stages: tuple[StagePrice, ...]) -> Simulation:
     return Simulation(
         timeline=timeline, interval=ends, bound=found.bound, work=useful / ranks,
         ideal=split.ideal, imbalance=split.imbalance, recompute=split.recompute, communication=split.communication,
-        bubbles=(("of total", shares.of_total), ("of useful", shares.of_useful), ("of span", shares.of_span)),
+        bubbles=(("of_total", shares.of_total), ("of_useful", shares.of_useful), ("of_span", shares.of_span)),
         note=found.note,
     )  # fmt: skip

@@ -260,7 +260,7 @@ class Plan:
 
     def store(
         self, target: str, *, of: str = "storage", axes: Iterable[str] = (), layout: Layout | str | None = None,
-        regather: bool = False, deferred: bool = False,
+        regather: bool = False, deferred: bool = False, place: str | None = None,
     ) -> Plan:  # fmt: skip
         """Say where the parameters that `target` names are stored: further sharded over `axes`, or as `layout`.
 
@@ -272,17 +272,20 @@ class Plan:
             Of storage: drop readers' copies after forward and fetch them again in backward.
         deferred
             Of the gradient: keep raw gradients over the microbatches and reduce them once a step.
+        place
+            Of storage and optimizer: `host` or `device`; None leaves it where an earlier decision put it.
 
         Raises
         ------
         PlannerError
-            `mesh.axis-unknown`, `plan.parameter-state`, `plan.parameter-flag`, or what reading a layout raises.
+            `mesh.axis-unknown`, `plan.parameter-state`, `plan.parameter-flag`, `plan.parameter-place`, or what
+            reading a layout raises.
         """
         for axis in (names := tuple(axes)):
             self.decisions.mesh.size(axis)
         where = Layout.parse(layout) if isinstance(layout, str) else layout
         decision = ParameterDecision(
-            target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred
+            target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred, place=place
         )
         return self._with(parameters=(*self.decisions.parameters, decision))
 
@@ -313,20 +316,20 @@ class Plan:
         """Put the model in one piece again."""
         return self._with(pipeline=None)
 
-    def recompute(self, target: str, *, again: bool = True) -> Plan:
+    def recompute(self, target: str, *, again: bool | None = True) -> Plan:
         """Keep of the modules or operators that `target` names only what goes in, and compute the rest in backward.
 
         Parameters
         ----------
         again
-            False takes out what an earlier decision named; what no decision is left on is forgotten altogether.
+            False takes out what an earlier decision named; None forgets the decision on this target.
 
         Examples
         --------
         `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
         """
         others = tuple(d for d in self.decisions.recompute if d.target != target)
-        added = (RecomputeDecision(target=target, again=again),) if again or others else ()
+        added = () if again is None else (RecomputeDecision(target=target, again=again),)
         return self._with(recompute=(*others, *added))
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
@@ -350,8 +353,8 @@ class Plan:
         if set(axes) != set(preset.axes):
             raise PlannerError(
                 "plan.preset-axes",
-                f"Preset {name!r} takes {', '.join(preset.axes)}; got {', '.join(axes) or 'nothing'}.",
-                f"Write e.g. {name}(axis='tp').",
+                f"Preset {name!r} takes {', '.join(preset.axes) or 'no axes'}; got {', '.join(axes) or 'nothing'}.",
+                f"Write {name}({', '.join(f'{axis}=…' for axis in preset.axes)}).",
             )
         plan = self
         for open_axis, factor in preset.align:

@@ -37,6 +37,15 @@ class ParameterChange(Closed):
     layout: Annotated[str, Field(max_length=2000)] | None = None
     regather: bool = False
     deferred: bool = False
+    place: Literal["device", "host"] | None = None
+
+
+class RecomputeChange(Closed):
+    """Compute what `target` names again in backward, or, with `again` false, not; null forgets the decision."""
+
+    type: Literal["recompute"]
+    target: Target
+    again: bool | None = True
 
 
 class PresetChange(Closed):
@@ -79,6 +88,18 @@ class PrecisionChange(Closed):
     name: Word
 
 
+class GradientsChange(Closed):
+    """Change how gradients are reduced over the ranks."""
+
+    type: Literal["gradients"]
+    fusion: Literal["none", "auto", "size", "index"] = "none"
+    bucket_bytes: Length = 0
+    indices: Annotated[list[Count], Field(max_length=10000, default_factory=list)]
+    reduction: Literal["mean", "sum"] = "mean"
+    overlap: bool = False
+    compression: Literal["none", "bf16", "fp16", "int8", "one_bit"] = "none"
+
+
 class StageUse(Closed):
     """What runs on a stage of the pipeline."""
 
@@ -117,11 +138,13 @@ Change = Annotated[
     FactorChange
     | KeepChange
     | ParameterChange
+    | RecomputeChange
     | PresetChange
     | MeshChange
     | SplitAxisChange
     | BatchChange
     | PrecisionChange
+    | GradientsChange
     | PipelineChange
     | BoundaryChange
     | ClearChange,

@@ -45,9 +45,29 @@ class ParameterDecision(BaseModel):
     layout: str | None
     regather: bool
     deferred: bool
+    place: Literal["device", "host"] | None
 
 
-Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision, Field(discriminator="type")]
+class RecomputeDecision(BaseModel):
+    """A decision on what is computed again in backward."""
+
+    type: Literal["recompute"]
+    target: str
+    again: bool
+
+
+Decision = Annotated[FactorDecision | KeepDecision | ParameterDecision | RecomputeDecision, Field(discriminator="type")]
+
+
+class Gradients(BaseModel):
+    """How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index."""
+
+    fusion: Literal["none", "auto", "size", "index"]
+    bucket_bytes: int
+    indices: list[int]
+    reduction: Literal["mean", "sum"]
+    overlap: bool
+    compression: Literal["none", "bf16", "fp16", "int8", "one_bit"]
 
 
 class PipelineState(BaseModel):
@@ -107,6 +127,7 @@ class PlanState(BaseModel):
     seq: int
     microbatches: int
     precision: str
+    gradients: Gradients
     model: ModelRef
     decisions: list[Decision]
     pipeline: PipelineState | None

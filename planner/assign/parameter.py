@@ -8,7 +8,7 @@ from ..core.assignment import ParameterLayout
 from ..core.graph import Parameter
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
-from ..core.plan import STATES, ParameterDecision
+from ..core.plan import PLACES, STATES, ParameterDecision
 from ..errors import Diagnostic, LayoutError
 
 
@@ -41,10 +41,15 @@ def parameter_layout(
         if state != STATES[0] and layout.normal(mesh) == before.normal(mesh):
             layout = before
         layouts[state] = layout
+    storage_place, optimizer_place = (
+        next((d.place for d in reversed(given) if d.of == state and d.place), PLACES[0])
+        for state in ("storage", "optimizer")
+    )
     regather = next((d.regather for d in reversed(given) if d.of == "storage"), False)
     moved = layouts["storage"].normal(mesh) != read.normal(mesh)
     return ParameterLayout(
-        parameter=parameter, **layouts, regather=regather and moved,
+        parameter=parameter, **layouts, regather=storage_place == "host" or (regather and moved),
+        place=storage_place, optimizer_place=optimizer_place,
         deferred=next((d.deferred for d in reversed(given) if d.of == "gradient"), False),
     )  # fmt: skip
 

@@ -118,7 +118,7 @@ def _again(
         replace(delivery, readers=(position,))
         for delivery in fanout.forward
         for position in delivery.readers
-        if fanout.regather and delivery.redistribution.steps
+        if fanout.regather and (delivery.redistribution.steps or fanout.host)
         if not segments.around(fanout) and fanout.readers[position].node not in segments.names
         for _ in range(_kept(sharded, fanout.readers[position], with_gradient))
     )  # fmt: skip

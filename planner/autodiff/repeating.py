@@ -44,7 +44,7 @@ class Repeating:
         """Return the deliveries of a fan-out that run again with their segment, each once for all its readers."""
         if not self.segments or not self.segments.repeats(fanout, self.last):
             return ()
-        return tuple(d for d in fanout.forward if d.redistribution.steps)
+        return tuple(d for d in fanout.forward if d.redistribution.steps or fanout.host)
 
     def fetched(self, fanout: Fanout) -> tuple[Delivery, ...]:
         """Return what is brought again to each segment that it goes into, since it was let go."""
@@ -53,7 +53,7 @@ class Repeating:
         inside = {i: s for i, r in enumerate(fanout.readers) if (s := self.segments.names.get(r.node, "")) in self.last}
         given: dict[tuple[str, Layout, Layout | None], Delivery] = {}
         for delivery in fanout.forward:
-            members = [i for i in delivery.readers if i in inside and delivery.redistribution.steps]
+            members = [i for i in delivery.readers if i in inside and (delivery.redistribution.steps or fanout.host)]
             # A reader that gives no gradient shares the tensor of one that does.
             for i in sorted(members, key=lambda i: fanout.readers[i].raw is None):
                 segment, reader = inside[i], fanout.readers[i]

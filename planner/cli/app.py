@@ -11,7 +11,7 @@ import typer
 
 from ..errors import PlannerError
 from .door import Door, progress, show, show_json, terminal_width, warn, write_text
-from .options import Json, PlanOptions, takes_plan
+from .options import Form, Json, PlanOptions, takes_plan
 
 app = typer.Typer(
     cls=Door, help="Plan how to train a PyTorch model on many devices.", pretty_exceptions_enable=False,
@@ -118,11 +118,12 @@ def evaluate(
 def export(
     options: PlanOptions,
     out: Annotated[str, typer.Argument(metavar="OUT", help="A new or empty folder.")],
+    form: Form = "explicit",
     as_json: Json = False,
 ) -> None:
     """Write a plan as torch.distributed code that needs torch alone."""
-    from ..compose import export as written
     from ..compose import train
+    from ..delivery import export as written
     from .plans import request, save
     from .report_json import diagnostics_json
 
@@ -130,7 +131,7 @@ def export(
     found = train(asked.plan).assignment.diagnostics
     save(asked, options)
     try:
-        files = written(asked.plan, out)
+        files = written(asked.plan, out, form)
     except OSError as problem:
         raise PlannerError(
             "cli.not-written", f"{out!r} can't be written: {problem.strerror or problem}.", "Name another folder.",
@@ -152,10 +153,11 @@ def prove(
     training: Annotated[
         bool, typer.Option("--training", help="Compare losses and parameters of 20 steps, not one step's gradients.")
     ] = False,
+    form: Form = "explicit",
     as_json: Json = False,
 ) -> None:
     """Run a plan's code on ranks and compare it with the unsharded model (needs torch)."""
-    from ..compose import train
+    from ..compose import bundle, train
     from ..proof import prove as proven
     from .plans import request, save
     from .proof_text import proof_text
@@ -165,7 +167,10 @@ def prove(
     found = train(asked.plan).assignment.diagnostics
     save(asked, options)
     with progress(f"running the plan on up to {ranks} ranks …"):
-        proof = proven(asked.plan, ranks=ranks, kind="training" if training else "gradients")
+        proof = proven(
+            asked.plan, ranks=ranks, kind="training" if training else "gradients",
+            export=lambda plan: bundle(plan, form),
+        )  # fmt: skip
     if as_json:
         show_json(proof_json(asked, proof, found))
     else:

@@ -12,6 +12,8 @@ import typer
 
 from ..presets import PRESETS
 
+# The table of forms would load numpy, which most commands do without.
+Form = Annotated[str, typer.Option("--form", metavar="FORM", help="Form of the code: explicit, native.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
@@ -38,7 +40,8 @@ class PlanOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME:AXES",
-            help=f"One of {', '.join(PRESETS)}, over axes, e.g. megatron:tp or zero3:dp+cp. Repeatable.",
+            help=f"One of {', '.join(PRESETS)}, over axes where it takes any, e.g. megatron:tp or zero3:dp+cp. "
+            "Repeatable.",
         ),
     ] = None
     shard: Annotated[
@@ -52,10 +55,10 @@ class PlanOptions:
     store: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="'TARGET [gradient|optimizer] WHERE [regather|deferred]'",
+            metavar="'TARGET [gradient|optimizer] WHERE [regather|deferred|host]'",
             help="Where parameters are stored: further over axes ('* dp regather') or as a layout "
             "('lm_head.weight [tp, -]'); or their gradients ('* gradient deferred') or optimizer state "
-            "('* optimizer dp'). Repeatable.",
+            "('* optimizer dp', or '* optimizer host' to keep it in the host's memory). Repeatable.",
         ),
     ] = None
     keep: Annotated[
@@ -63,6 +66,23 @@ class PlanOptions:
         typer.Option(
             metavar="'TARGET AXIS OPERANDS'",
             help="Keep results Partial over an axis, carried by operands, e.g. 'residual_mlp tp 0,1'. Repeatable.",
+        ),
+    ] = None
+    recompute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'TARGET [off]'",
+            help="Compute modules or operators again in backward instead of keeping what they make, e.g. 'layers.*' or "
+            "'self_attn'; off takes something out. Repeatable.",
+        ),
+    ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'WORDS'",
+            help="How gradients are reduced: auto, size:25MiB or index:8,16 (which share a collective), overlap, sum, "
+            "and bf16, fp16, int8 or one_bit (what is passed), e.g. 'auto overlap'; none of these for one by one, "
+            "waited for, in the mean.",
         ),
     ] = None
     pipeline: Annotated[
@@ -91,7 +111,7 @@ class PlanOptions:
     ] = None
     microbatches: Annotated[int | None, typer.Option(metavar="N", help="Parts of a step. [default: 1]")] = None
     precision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, fp32 or float64. [default: bf16]")
+        str | None, typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, fp16, fp32 or float64. [default: bf16]")
     ] = None
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the plan file, too.")] = None
 

@@ -111,10 +111,15 @@ def _edited(plan: Plan, options: PlanOptions) -> Plan:
         where = syntax.store(text)
         plan = plan.store(
             where.target, of=where.of, axes=where.axes, layout=where.layout, regather=where.regather,
-            deferred=where.deferred,
+            deferred=where.deferred, place=where.place,
         )  # fmt: skip
     for text in options.keep or ():
         plan = plan.keep(*syntax.keep(text))
+    for text in options.recompute or ():
+        target, again = syntax.recompute(text)
+        plan = plan.recompute(target, again=again)
+    if options.gradients is not None:
+        plan = replace(plan, decisions=replace(plan.decisions, gradients=syntax.gradients(options.gradients)))
     return _cut(plan, options)
 
 

@@ -17,6 +17,7 @@ UNITS = {
     "step_time.interval": "s",
     "memory.bytes": "B on the fullest device",
     "memory.capacity_bytes": "B",
+    "host_memory.bytes": "B for one device, in the memory of the machine around it; null if nothing lies there",
     "flops": "FLOP a step, forward and backward, all devices",
     "mfu": "fraction of the devices' peak",
     "pipeline.stages[].times": "s and B of one microbatch; reduce and optimizer once a step",
@@ -46,6 +47,12 @@ def report_json(asked: Request, report: Report) -> dict[str, Any]:
             "bytes": report.memory.value,
             "capacity_bytes": report.capacity_bytes,
             "parts": {child.name: child.value for child in report.memory.children},
+        },
+        "host_memory": None
+        if report.host is None
+        else {
+            "bytes": report.host.value,
+            "parts": {child.name: child.value for child in report.host.children},
         },
         "collectives": [asdict(row) for row in report.collectives],
         "diagnostics": diagnostics_json(report.diagnostics),

@@ -36,6 +36,7 @@ def report_text(asked: Request, report: Report, width: int | None, *, details: b
     ]
     if details:
         parts += [list(_tree(report.step_time)), list(_tree(report.memory))]
+        parts += [] if report.host is None else [list(_tree(report.host))]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -73,6 +74,8 @@ def _step_time(report: Report) -> list[str]:
             note = _kinds(chosen)
             hidden = sum(r.seconds * r.count for r in chosen) - value
             note += f"; {format_seconds(hidden)} hidden" if hidden > noise else ""
+        elif "host" in child.name:
+            note = f"{format_seconds(-sum(c.value for c in child.children if c.value < 0))} hidden"
         rows.append((_NAMES.get(child.name, child.name), format_seconds(value), f"{value / total:.0%}", note))
     return [
         f"{heading('step time')}  {format_seconds(total)}",
@@ -115,9 +118,11 @@ def _memory(report: Report) -> list[str]:
     ]
     rows.append(("all", _decimal(used), f"{used / capacity:.0%}", bar(used / capacity, _BAR)))
     fits = "fits" if used <= capacity else "DOES NOT FIT"
+    host = [] if report.host is None else [f"{item.name} {_decimal(item.value)}" for item in report.host.children]
     return [
         f"{heading('memory')}  {_decimal(used)} of {_decimal(capacity)} on each device: {fits}",
         *(f"  {line.replace('░', ' ').rstrip()}" for line in columns(rows, "<>><")),
+        *([f"  and on the host for each device: {', '.join(host)}"] if host else []),
     ]
 
 
@@ -136,7 +141,7 @@ def _pipeline(report: Report) -> list[str]:
             format_seconds(times.recompute + times.backward_input + times.backward_weight), _decimal(times.resident),
             _decimal(times.activation), shown,
         ))  # fmt: skip
-    shares = ", ".join(f"{share:.1%} {name}" for name, share in pipeline.bubbles)
+    shares = ", ".join(f"{share:.1%} {name.replace('_', ' ')}" for name, share in pipeline.bubbles)
     most = max(pipeline.rank_memory)
     return [
         f"{heading('pipeline')}  {schedule.name}, {_many(len(pipeline.stages), 'stage')} on "

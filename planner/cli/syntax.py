@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.gradient_decision import COMPRESSIONS, REDUCTIONS, GradientDecision
 from ..core.mesh import Axes
+from ..core.plan import PLACES
 from ..errors import PlannerError
+from ..presets import PRESETS
 from ..redistribution import DEFAULT_OPTIONS, SearchOptions
 from ..surfaces import Counts, Side, read_counts
 
@@ -22,6 +25,7 @@ class StoreText:
     layout: str | None = None
     regather: bool = False
     deferred: bool = False
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +43,10 @@ def axes(text: str) -> Axes:
 
 
 def preset(text: str) -> tuple[str, Axes]:
-    """Read `megatron:tp`."""
+    """Read `megatron:tp`, or `recompute_full`, which takes no axes."""
     name, colon, rest = text.partition(":")
+    if name in PRESETS and not PRESETS[name].axes and not rest:
+        return name, ()
     if not (colon and name and axes(rest)):
         raise PlannerError(
             "cli.preset-syntax", f"--preset {text!r} names no mesh axis.", "Write name:axis, e.g. megatron:tp.",
@@ -68,25 +74,77 @@ def shard(text: str) -> ShardText:
     return ShardText(target=target, factors=factors)
 
 
+def gradients(text: str) -> GradientDecision:
+    """Read `auto overlap`, `size:25MiB bf16`, `index:8,16 sum`, or `none`: each word decides one thing, once."""
+    found: dict[str, object] = {}
+    for word in text.split():
+        for name, value in _gradient_word(text, word).items():
+            if name in found:
+                raise _gradients_error(text, f"says twice what its {name.replace('_', ' ')} is")
+            found[name] = value
+    if not found:
+        raise _gradients_error(text, "has no word")
+    return GradientDecision(**found)  # type: ignore[arg-type]
+
+
+def _gradient_word(text: str, word: str) -> dict[str, object]:
+    head, _, rest = word.partition(":")
+    if word in {"none", "auto"}:
+        return {"fusion": word}
+    if word in REDUCTIONS:
+        return {"reduction": word}
+    if word == "overlap":
+        return {"overlap": True}
+    if word in COMPRESSIONS:
+        return {"compression": word}
+    if head == "size" and (size := re.fullmatch(r"(\d{1,12})([KMG]i?)?B?", rest)):
+        units = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+        return {"fusion": "size", "bucket_bytes": int(size[1]) * units[size[2] or ""]}
+    if head == "index" and re.fullmatch(r"\d{1,9}(,\d{1,9})*", rest):
+        return {"fusion": "index", "indices": tuple(map(int, rest.split(",")))}
+    raise _gradients_error(text, f"has the word {word!r}")
+
+
+def _gradients_error(text: str, problem: str) -> PlannerError:
+    return PlannerError(
+        "cli.gradients-syntax", f"--gradients {text!r} {problem}.",
+        "Write e.g. 'auto overlap', 'size:25MiB bf16' or 'index:8,16 sum'.", subject=text,
+    )  # fmt: skip
+
+
 def store(text: str) -> StoreText:
-    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* regather`, `* optimizer dp` or `* gradient deferred`."""
+    """Read `* dp regather`, `lm_head.weight [tp, -]`, `* optimizer dp host` or `* gradient deferred`."""
     match = re.fullmatch(
         r"(?P<target>\S+)(?:\s+(?P<of>gradient|optimizer)\b)?(?:\s+(?P<layout>\[.*\]))?(?P<rest>[^\[\]]*)", text.strip()
     )
     words = match["rest"].split() if match else []
-    flag = words[-1] if words and words[-1] in {"regather", "deferred"} else ""
-    names = words[:-1] if flag else words
-    given = match is not None and bool(match["layout"] or words)
-    if match is None or not given or len(names) > (0 if match["layout"] else 1):
+    flags = []
+    while words and words[-1] in {"regather", "deferred", *PLACES}:
+        flags.append(words.pop())
+    names = words
+    places = [flag for flag in flags if flag in PLACES]
+    given = match is not None and bool(match["layout"] or words or flags)
+    if match is None or not given or len(names) > (0 if match["layout"] else 1) or len(places) > 1:
         raise PlannerError(
             "cli.store-syntax", f"--store {text!r} does not say which parameters are stored where.",
-            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.", subject=text,
+            "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp host'.", subject=text,
         )  # fmt: skip
     given_axes = axes(names[0]) if names else ()
     return StoreText(
         target=match["target"], of=match["of"] or "storage", axes=given_axes, layout=match["layout"],
-        regather=flag == "regather", deferred=flag == "deferred",
+        regather="regather" in flags, deferred="deferred" in flags, place=places[0] if places else None,
     )  # fmt: skip
+
+
+def recompute(text: str) -> tuple[str, bool]:
+    """Read `layers.*`, or `self_attn off`, which takes out: target, and whether it is computed again."""
+    match = re.fullmatch(r"(\S+)(?:\s+(off))?", text.strip())
+    if match is None:
+        raise PlannerError(
+            "cli.recompute-syntax", f"--recompute {text!r} does not name one target.",
+            "Write e.g. 'layers.*', or 'self_attn off' to take something out.", subject=text,
+        )  # fmt: skip
+    return match[1], match[2] is None
 
 
 def pipeline(text: str) -> tuple[str, str, int]:

@@ -56,6 +56,8 @@ class ParameterLayout:
         True if readers' copies are dropped after forward and redistributed again in backward.
     deferred
         True if raw gradients are kept over the microbatches and redistributed once a step.
+    place, optimizer_place
+        `device` or `host`: where the stored values lie, and the optimizer's state.
     """
 
     parameter: Parameter
@@ -64,6 +66,8 @@ class ParameterLayout:
     optimizer: Layout
     regather: bool = False
     deferred: bool = False
+    place: str = "device"
+    optimizer_place: str = "device"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +224,9 @@ class Fanout:
         needs it there; in a segment that is computed again, each once.
     deferred
         Whether the backward deliveries run once a step, on raw gradients that were added over the microbatches.
+    host
+        Whether this is a parameter that is stored on the host, and fetched before the deliveries, the first and the
+        further ones: then `again` has those without steps too.
     bucketed
         Whether some of the backward deliveries are members of a `Bucket`.
     """
@@ -236,13 +243,15 @@ class Fanout:
     regather: bool = False
     again: tuple[Delivery, ...] = ()
     deferred: bool = False
+    host: bool = False
     bucketed: bool = False
 
     @property
     def apart(self) -> bool:
-        """Whether this is a parameter whose gradient is kept beside it: it lies in another layout, or comes later."""
-        late = self.deferred or self.bucketed
-        return self.kind == "parameter" and (late or self.gradient not in {None, self.source})
+        """Whether this is a parameter whose gradient is kept beside it: it lies elsewhere, or comes later."""
+        if self.kind != "parameter" or self.gradient is None:
+            return False
+        return self.deferred or self.bucketed or self.host or self.gradient != self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,25 @@ from .mesh import DeviceMesh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostSpec:
+    """What a device has of the machine that it is in.
+
+    Parameters
+    ----------
+    bandwidth
+        Bytes/s between the host's memory and the device, in each direction.
+    efficiency
+        Fraction of it that large copies reach.
+    memory_bandwidth
+        Bytes/s of the host's memory, a device's share of it.
+    """
+
+    bandwidth: float
+    efficiency: float
+    memory_bandwidth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
     """One accelerator.
 
@@ -29,6 +48,8 @@ class DeviceSpec:
     op_efficiency
         Pairs (operator, fraction of the peak) for operators whose kernels reach another fraction than large matrix
         products, e.g. `attention`.
+    host
+        The machine around it.
     """
 
     name: str
@@ -39,6 +60,7 @@ class DeviceSpec:
     memory_bandwidth: float
     kernel_floor_s: float
     reserved_bytes: float
+    host: HostSpec
     op_efficiency: tuple[tuple[str, float], ...] = ()
 
 

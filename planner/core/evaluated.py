@@ -22,6 +22,8 @@ class EvaluatedPlan:
         The plan file.
     schedule, schedule_text
         The order of the stages, and its table as torch writes it, a row a rank; None and empty without a pipeline.
+    torch_schedule
+        Class of `torch.distributed.pipelining` that runs the same order; empty if there is none.
     """
 
     training: TrainingGraph
@@ -32,3 +34,4 @@ class EvaluatedPlan:
     text: str
     schedule: Schedule | None = None
     schedule_text: str = ""
+    torch_schedule: str = ""

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:\+(\d{1,9}))?)?")
+_SEVERAL = re.compile(r"(?<![^.])\d{1,9}-\d{1,9}(?:\+\d{1,9})?(?![^./])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,8 @@ def templates(name: str, period: int = 1) -> tuple[str, ...]:
         return (f"{name}.*",)
     count = layers.count // period
     return tuple(f"{path}.{Layers(layers.first + place, count, period)}" for place in range(period))
+
+
+def of_all_layers(name: str) -> str:
+    """Return a name with `*` for the layers that it stands for: the same for all runs that a list is cut into."""
+    return _SEVERAL.sub("*", name)

@@ -33,6 +33,8 @@ class KeepDecision:
     carriers: tuple[int, ...]
 
 
+PLACES = ("device", "host")
+"""Where a tensor may lie: in the memory of the device, or in that of the machine around it."""
 STATES = ("storage", "gradient", "optimizer")
 """What a parameter has a layout of; each follows the one before it unless a decision says otherwise."""
 
@@ -54,11 +56,14 @@ class ParameterDecision:
         Of storage: drop the redistributed copy after forward and fetch it again in backward.
     deferred
         Of the gradient: keep the raw gradients over the microbatches and redistribute their sum once a step.
+    place
+        Of storage and optimizer: one of `PLACES`; None leaves it where it is, at first on the device. What is stored on
+        the host is brought to the device before it is used, and let go; the optimizer works where its state lies.
 
     Raises
     ------
     PlannerError
-        `plan.parameter-state`, `plan.parameter-flag`.
+        `plan.parameter-state`, `plan.parameter-flag`, `plan.parameter-place`.
     """
 
     target: str
@@ -67,8 +72,15 @@ class ParameterDecision:
     layout: Layout | None = None
     regather: bool = False
     deferred: bool = False
+    place: str | None = None
 
     def __post_init__(self) -> None:
+        if self.place is not None and (self.place not in PLACES or self.of == "gradient"):
+            raise PlannerError(
+                "plan.parameter-place", f"The {self.of} of {self.target!r} can't lie on {self.place!r}.",
+                "Storage and optimizer state lie on the device or the host; gradients are made on the device.",
+                subject=self.target,
+            )  # fmt: skip
         if self.of not in STATES:
             raise PlannerError(
                 "plan.parameter-state", f"{self.of!r} is nothing that a parameter has a layout of.",

@@ -183,6 +183,8 @@ class Report:
         Model FLOPs over what all devices could do in the step time.
     samples_per_second, tokens_per_second
         Throughput of the whole cluster; a model without sequences has no tokens.
+    host
+        Bytes in the memory of the machine around a device, for this device; None if nothing lies there.
     pipeline
         None for a model in one piece.
     """
@@ -197,4 +199,5 @@ class Report:
     tokens_per_second: float | None
     collectives: tuple[CollectiveRow, ...]
     diagnostics: tuple[Diagnostic, ...]
+    host: CostItem | None = None
     pipeline: PipelineReport | None = None

@@ -7,11 +7,27 @@ from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 from .least import least_exchange_seconds, least_seconds
 from .pipeline import ONCE_A_RANK, Simulation, StagePrice, evaluate_pipeline, finding_of_batch, price_stages
+from .rows import collective_rows
 from .units import unit_times
 from .work import model_flops
 
 __all__ = [
-    "ONCE_A_RANK", "Priced", "Simulation", "StagePrice", "evaluate", "evaluate_pipeline", "finding_of_batch",
-    "least_exchange_seconds", "least_seconds", "leg_seconds", "model_flops", "node_seconds", "price", "price_stages",
-    "redistribution_seconds", "step_seconds", "unit_times",
+    "ONCE_A_RANK",
+    "Priced",
+    "Simulation",
+    "StagePrice",
+    "collective_rows",
+    "evaluate",
+    "evaluate_pipeline",
+    "finding_of_batch",
+    "least_exchange_seconds",
+    "least_seconds",
+    "leg_seconds",
+    "model_flops",
+    "node_seconds",
+    "price",
+    "price_stages",
+    "redistribution_seconds",
+    "step_seconds",
+    "unit_times",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from ..core.plan import Precision
 from ..core.report import CollectiveRow
 from ..core.tensor import DTYPE_BYTES
 from .communication import passed_seconds
+from .items import GRADIENTS, Held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +91,31 @@ def _giving(training: TrainingGraph, member: Reduced) -> Iterator[str]:
     """Yield the nodes whose raw gradients a reduction adds up."""
     fanout = next(f for f in training.scopes[member.scope].fanouts if f.value == member.parameter)
     yield from (fanout.readers[position].node for position in fanout.backward[member.way].readers)
+
+
+def bucket_peaks(training: TrainingGraph, precision: Precision) -> Iterator[tuple[Bucket, float]]:
+    """Yield the bytes of every bucket when it is packed: its raw gradients, and what they are packed into."""
+    mesh = training.assignment.mesh
+    for bucket in training.buckets:
+        source, target = bucket.elements(0, bucket.cuts[0][0], mesh)
+        # An all-reduce leaves its result where it was packed.
+        scattered = target if bucket.calls[0][0] == "reduce_scatter" else 0
+        yield bucket, float((2 * source + scattered) * DTYPE_BYTES[precision.gradient])
+
+
+def kept_by_compression(training: TrainingGraph, precision: Precision, compression: str) -> Iterator[Held]:
+    """Yield what rounding took away and error feedback keeps for the next time: of what is sent, and passed on."""
+    if compression not in {"int8", "one_bit"}:
+        return
+    mesh = training.assignment.mesh
+    for bucket in training.buckets:
+        for layers, times in bucket.cuts:
+            for call, (kind, axes) in enumerate(bucket.calls):
+                ranks, (source, _) = mesh.size_of(axes), bucket.elements(call, layers, mesh)
+                part = -(-source // ranks)
+                elements = ranks * part + part if kind == "all_reduce" else source
+                yield Held(
+                    item=GRADIENTS, scope="", name=bucket.members[0].parameter, count=times,
+                    note=f"what {compression} left of a bucket of {len(bucket.members)} gradients",
+                    nbytes=float(elements * DTYPE_BYTES[precision.gradient]),
+                )  # fmt: skip

@@ -12,12 +12,14 @@ from ..core.assignment import TrainingGraph
 from ..core.cluster import ClusterSpec
 from ..core.gradient_decision import AS_THEY_COME, GradientDecision
 from ..core.plan import Decisions, Precision
-from ..core.report import CollectiveRow, Report
+from ..core.report import CollectiveRow, CostItem, Report
 from ..errors import Diagnostic
 from ..hardware import precision as named_precision
 from .buckets import bucket_times
 from .compute import optimizer_seconds, optimizer_traffic, peak_flops, total_seconds
 from .explain import memory_tree, step_time_tree
+from .host import HOST, Transfer, transfer_seconds, transfers
+from .host_tree import host_tree
 from .memory import (
     ACTIVATIONS,
     GATHERED,
@@ -57,6 +59,8 @@ class Priced:
     works: tuple[NodeWork, ...]
     rows: tuple[CollectiveRow, ...]
     held: tuple[Held, ...]
+    transfers: tuple[Transfer, ...]
+    host: CostItem | None
 
 
 def price(
@@ -76,11 +80,15 @@ def price(
         phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
         for phase in ("backward", "update")
     }
-    things = held(training, works, precision, device)
+    things = held(training, works, precision, device, gradients.compression)
+    moved = transfers(training, microbatches, precision, device.host)
     seconds = StepSeconds(
         forward=forward * microbatches,
         backward=backward * microbatches,
         recompute=again * microbatches,
+        host_forward=transfer_seconds(moved, "forward"),
+        host_backward=transfer_seconds(moved, "backward"),
+        host_update=transfer_seconds(moved, "update"),
         activations_forward=communication_seconds(rows, "forward", parameter=False),
         activations_backward=communication_seconds(rows, "backward", parameter=False),
         parameters_forward=communication_seconds(rows, "forward", parameter=True),
@@ -92,7 +100,10 @@ def price(
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )
-    return Priced(seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things)
+    return Priced(
+        seconds=seconds, memory=memory_bytes(things), works=works, rows=rows, held=things, transfers=moved,
+        host=host_tree(training, precision),
+    )  # fmt: skip
 
 
 def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> Report:
@@ -116,7 +127,9 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
     microbatches = decisions.microbatches
     device = cluster.device
     priced = price(training, microbatches, precision, cluster, decisions.gradients)
-    tree = step_time_tree(priced.seconds, priced.works, priced.rows, microbatches, precision, device)
+    tree = step_time_tree(
+        priced.seconds, priced.works, priced.rows, microbatches, precision, device, transfers=priced.transfers
+    )
     flops = model_flops(training) * microbatches
     everything = training.assignment.mesh.device_count * peak_flops(precision.compute, device)
     return Report(
@@ -129,6 +142,7 @@ def evaluate(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec
         samples_per_second=decisions.global_batch / tree.value,
         tokens_per_second=decisions.global_batch * decisions.seq / tree.value if decisions.seq else None,
         collectives=priced.rows,
+        host=priced.host,
         diagnostics=(*training.assignment.diagnostics, *over_capacity(priced.memory, cluster)),
     )
 
@@ -139,7 +153,7 @@ def _optimizer_elements(training: TrainingGraph) -> int:
         scope.assembly.count * placed.optimizer.local_elements(placed.parameter.meta.concrete(symbols), mesh)
         for scope in training.scopes
         for placed in scope.assembly.parameters
-        if placed.parameter.trainable
+        if placed.parameter.trainable and placed.optimizer_place != HOST
     )
 
 

@@ -12,6 +12,8 @@ from ..core.cluster import DeviceSpec
 from ..core.plan import Precision
 from ..core.report import PHASES, CollectiveRow, CostItem
 from .compute import KernelTime, backward_time, forward_time, optimizer_traffic, repeated_time
+from .host import Transfer
+from .host_tree import host_seconds_tree
 from .memory import Held, memory_bytes
 from .step_time import StepSeconds
 from .work import NodeWork
@@ -26,6 +28,8 @@ def step_time_tree(
     microbatches: int,
     precision: Precision,
     device: DeviceSpec,
+    *,
+    transfers: tuple[Transfer, ...] = (),
 ) -> CostItem:
     """Return the tree of the step time."""
 
@@ -41,6 +45,7 @@ def step_time_tree(
         _communication("communication of activations", rows, parameter=False),
         _exposed(parts, rows),
         *_reductions(parts, rows),
+        *((host_seconds_tree(parts, transfers),) if transfers else ()),
         CostItem(
             name="optimizer",
             value=parts.optimizer,
@@ -52,7 +57,8 @@ def step_time_tree(
     return _total(
         "step time",
         "s",
-        "compute + exposed communication + optimizer; parameters are fetched behind the computation of the same phase",
+        "compute + exposed communication + optimizer; parameters are fetched behind the computation of the same phase"
+        + (", as those from the host are" if transfers else ""),
         children,
     )
 

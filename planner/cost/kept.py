@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ..core.assignment import TrainingGraph
 from ..core.layout import Layout
 from ..core.segments import Segments
+from .host import HOST, elements
 from .items import ACTIVATIONS, GATHERED, LOSS, RECOMPUTED, Held
 from .work import LocalTensor, NodeWork, captured
 
@@ -21,7 +22,12 @@ class _Stored:
 
     storage: dict[str, Layout]
     regather: frozenset[str]
+    host: frozenset[str]
     outer: dict[str, str]
+
+    def is_copy(self, tensor: LocalTensor) -> bool:
+        """Return whether a parameter is read in another layout than it is stored in, or comes from the host."""
+        return tensor.name in self.host or self.storage[tensor.name] != tensor.layout
 
 
 def _stored(training: TrainingGraph) -> tuple[_Stored, ...]:
@@ -33,6 +39,7 @@ def _stored(training: TrainingGraph) -> tuple[_Stored, ...]:
             _Stored(
                 storage={p.parameter.name: p.storage.normal(mesh) for p in assembly.parameters},
                 regather=frozenset(p.parameter.name for p in assembly.parameters if p.regather),
+                host=frozenset(p.parameter.name for p in assembly.parameters if p.place == HOST),
                 outer=dict(captured(assembly)),
             )
         )
@@ -57,7 +64,8 @@ def saved(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Held
                 continue
             seen.add(kept)
             storage = stored[scope].storage.get(name)
-            if storage is not None and (storage == tensor.layout or name in stored[scope].regather):
+            there = storage == tensor.layout and name not in stored[scope].host
+            if storage is not None and (there or name in stored[scope].regather):
                 continue
             item = ACTIVATIONS if storage is None else GATHERED
             if work.node.name in loss and storage is None:
@@ -137,7 +145,8 @@ def recomputed(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator
                 if made(base[1]) == work.segment:
                     together[base] = nbytes
         for tensor in work.operands:
-            if (work.scope, tensor.name) in copied and stored[work.scope].storage[tensor.name] != tensor.layout:
+            here = stored[work.scope]
+            if (work.scope, tensor.name) in copied and here.is_copy(tensor):
                 together[work.scope, tensor.name, tensor.layout] = tensor.nbytes
     sizes = {place: sum(together.values()) for place, together in found.items()}
     if sizes and max(sizes.values()):
@@ -210,7 +219,7 @@ def regathered(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator
     for work in works:
         here = stored[work.scope]
         for tensor in () if work.segment else work.operands:
-            if tensor.name in here.regather and here.storage[tensor.name] != tensor.layout:
+            if tensor.name in here.regather and here.is_copy(tensor):
                 key = (work.scope, "" if work.title else work.node.name)
                 together.setdefault(key, {})[tensor.name, tensor.layout] = tensor
     sizes = {key: sum(t.nbytes for t in copies.values()) for key, copies in together.items()}
@@ -223,6 +232,27 @@ def regathered(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator
             note="the largest set of parameters that are fetched together and dropped after use",
             nbytes=float(sizes[scope, name]),
         )
+    yield from _ahead(training, works)
+
+
+def _ahead(training: TrainingGraph, works: tuple[NodeWork, ...]) -> Iterator[Held]:
+    """Yield what is on its way from the host while a layer runs: as many parameters as a layer has."""
+    itemsizes = {(w.scope, t.name): t.itemsize for w in works for t in w.operands}
+    sizes = [
+        sum(
+            elements(training, p, optimizer=False) * itemsizes[index, p.parameter.name]
+            for p in scope.assembly.parameters
+            if p.place == HOST and (index, p.parameter.name) in itemsizes
+        )
+        for index, scope in enumerate(training.scopes)
+    ]
+    # Outside of layers one parameter is ahead.
+    layers = sizes[1:] or [max((t.nbytes for w in works for t in w.operands), default=0)]
+    if any(sizes) and max(layers):
+        yield Held(
+            item=GATHERED, scope="", name="one layer ahead",
+            note="parameters on the host that are brought to the device while a layer runs", nbytes=float(max(layers)),
+        )  # fmt: skip
 
 
 def loss_nodes(training: TrainingGraph, works: tuple[NodeWork, ...]) -> frozenset[str]:

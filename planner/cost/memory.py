@@ -14,7 +14,8 @@ saved activations   what autograd keeps for backward, in the layout in which its
                     Of a segment (`core.segments`) what goes in is kept, and nothing else
 recomputed          what the segment that holds most keeps while it is computed again, with copies of its parameters
 gathered parameters copies of parameters that autograd keeps because an operator reads them in another layout than they
-                    are stored in; with `regather` they are dropped after use, and only the largest layer's count
+                    are stored in; with `regather` they are dropped after use, and only the largest layer's count,
+                    with the stored ones of one more layer where they come from the host, which is not counted itself
 logits and loss     the logits, whose place their gradient takes, and what the loss keeps
 transient           the largest redistribution (input and output) or gradients of one operator, whichever is more
 reserved            context and communication buffers of the device
@@ -29,12 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.assignment import TrainingGraph
+from ..core.assignment import ParameterLayout, TrainingGraph
 from ..core.cluster import DeviceSpec
 from ..core.collective import Redistribution
 from ..core.plan import Precision
 from ..core.tensor import DTYPE_BYTES
 from ..hardware import has_master, optimizer_bytes
+from .buckets import bucket_peaks, kept_by_compression
+from .host import HOST
 from .items import (
     ACTIVATIONS,
     GATHERED,
@@ -54,16 +57,18 @@ from .work import NodeWork, itemsize
 
 __all__ = [
     "ACTIVATIONS", "GATHERED", "GRADIENTS", "ITEMS", "LOSS", "OPTIMIZER", "PARAMETERS", "RECOMPUTED", "RESERVED",
-    "TRANSIENT", "Held", "held", "memory_bytes",
+    "TRANSIENT", "Held", "held", "memory_bytes", "state_bytes",
 ]  # fmt: skip
 
 
 def held(
-    training: TrainingGraph, works: tuple[NodeWork, ...], precision: Precision, device: DeviceSpec
-) -> tuple[Held, ...]:
+    training: TrainingGraph, works: tuple[NodeWork, ...], precision: Precision, device: DeviceSpec,
+    compression: str = "none",
+) -> tuple[Held, ...]:  # fmt: skip
     """Return everything that lies in the memory of a device at the peak of a step."""
     return (
         *_states(training, precision),
+        *kept_by_compression(training, precision, compression),
         *saved(training, works),
         *recomputed(training, works),
         *regathered(training, works),
@@ -71,6 +76,12 @@ def held(
         *_transient(training, works, precision),
         Held(item=RESERVED, scope="", name=device.name, note="device context", nbytes=device.reserved_bytes),
     )
+
+
+def state_bytes(placed: ParameterLayout, precision: Precision) -> int:
+    """Return the bytes of optimizer state per element, with a copy where it can't update the stored values."""
+    elsewhere = placed.optimizer != placed.storage or placed.optimizer_place != placed.place
+    return optimizer_bytes(precision) + (elsewhere and not has_master(precision)) * DTYPE_BYTES[precision.compute]
 
 
 def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
@@ -81,14 +92,13 @@ def _states(training: TrainingGraph, precision: Precision) -> Iterator[Held]:
         for placed in assembly.parameters:
             parameter = placed.parameter
             shape = parameter.meta.concrete(symbols)
-            # The optimizer updates the stored values themselves where it can.
-            copy = placed.optimizer != placed.storage and not has_master(precision)
-            state = optimizer_bytes(precision) + copy * DTYPE_BYTES[precision.compute]
-            for item, layout, size in (
-                (PARAMETERS, placed.storage, DTYPE_BYTES[precision.compute]),
-                (GRADIENTS, placed.gradient, DTYPE_BYTES[precision.gradient]),
-                (OPTIMIZER, placed.optimizer, state),
+            for item, layout, size, place in (
+                (PARAMETERS, placed.storage, DTYPE_BYTES[precision.compute], placed.place),
+                (GRADIENTS, placed.gradient, DTYPE_BYTES[precision.gradient], "device"),
+                (OPTIMIZER, placed.optimizer, state_bytes(placed, precision), placed.optimizer_place),
             ):
+                if place == HOST:
+                    continue
                 if item != PARAMETERS and not parameter.trainable:
                     continue
                 elements, note = layout.local_elements(shape, mesh), f"{layout}, {size} B each"
@@ -138,6 +148,10 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
                 found.append(
                     (float(moved.peak_elements * each), scope.assembly.title, update.parameter, "update", moved)
                 )
+    for bucket, bucket_bytes in bucket_peaks(training, precision):
+        found.append(
+            (bucket_bytes, "", bucket.members[0].parameter, f"a bucket of {len(bucket.members)} gradients", None)
+        )
     for work in works:
         touched = {tensor.name for tensor in (*work.operands, *work.results)}
         # The gradient of the logits is in their own item.

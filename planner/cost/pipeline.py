@@ -31,6 +31,7 @@ from .communication import Group, pairwise_seconds
 from .compute import backward_time, peak_flops
 from .evaluate import Priced, over_capacity, price
 from .explain import memory_tree, step_time_tree
+from .host_tree import host_together
 from .items import ACTIVATIONS, LOSS, RECOMPUTED, RESERVED, TRANSIENT, Held, memory_bytes
 from .step_time import StepSeconds
 from .work import itemsize, model_flops
@@ -98,21 +99,32 @@ def price_stages(training: TrainingGraph, decisions: Decisions, cluster: Cluster
 def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
     """Return the seconds of forward and backward: as estimated, with everything hidden, with nothing hidden."""
     estimate = (
-        s.forward + s.activations_forward + s.parameters_forward - s.hidden_forward,
+        s.forward
+        + s.activations_forward
+        + s.parameters_forward
+        - s.hidden_forward
+        + s.host_forward
+        - s.hidden_host_forward,
         s.backward
         + s.activations_backward
         + s.parameters_backward
         - s.hidden_backward
         + s.gradients
-        - s.hidden_gradients,
+        - s.hidden_gradients
+        + s.host_backward
+        - s.hidden_host_backward,
     )
     least = (
-        max(s.forward, s.activations_forward + s.parameters_forward),
-        max(s.backward, s.activations_backward + s.parameters_backward + s.gradients - s.recompute),
+        max(s.forward, s.activations_forward + s.parameters_forward, s.host_forward),
+        max(
+            s.backward,
+            s.activations_backward + s.parameters_backward + s.gradients - s.recompute,
+            s.host_backward - s.recompute,
+        ),
     )
     most = (
-        s.forward + s.activations_forward + s.parameters_forward,
-        s.backward + s.activations_backward + s.parameters_backward + s.gradients,
+        s.forward + s.activations_forward + s.parameters_forward + s.host_forward,
+        s.backward + s.activations_backward + s.parameters_backward + s.gradients + s.host_backward,
     )
     return estimate, least, most
 
@@ -131,7 +143,7 @@ def _times(
         send_backward=back,
         recompute=cost.seconds.recompute / microbatches,
         reduce=cost.seconds.deferred + cost.seconds.update,
-        optimizer=cost.seconds.optimizer,
+        optimizer=cost.seconds.optimizer + cost.seconds.host_update,
         activation=kept,
         # What a weight gradient needs is part of what the operators keep, and their graph is freed as a whole.
         weight_gradient=kept,
@@ -223,6 +235,10 @@ def evaluate_pipeline(
         diagnostics=(
             *training.assignment.diagnostics, *over_capacity(totals, cluster, f"pipeline rank {fullest}"),
         ),
+        host=host_together(
+            stages[part].priced.host
+            for part in {timeline.schedule.part_of(stage): None for stage in timeline.schedule.stages_of(fullest)}
+        ),
         pipeline=PipelineReport(
             timeline=timeline,
             stages=tuple(_stages(training, decisions, cluster, timeline, stages)),
@@ -248,7 +264,8 @@ def _stages(
                 work.count * (work.op.flops(*work.shapes) + work.backward_flops) for work in stage.priced.works
             ),
             alone=step_time_tree(
-                stage.priced.seconds, stage.priced.works, stage.priced.rows, count, precision, cluster.device
+                stage.priced.seconds, stage.priced.works, stage.priced.rows, count, precision, cluster.device,
+                transfers=stage.priced.transfers,
             ),
         )  # fmt: skip
 

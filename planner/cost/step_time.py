@@ -14,6 +14,10 @@ does not depend on the activations: weights can be fetched ahead, behind the com
 backward where the plan overlaps it (`overlap`), and else not at all: backward waits for it. That a fetch can't hide
 before the first layer, and that overlapping slows computation, is not in the estimate. The interval is what overlap can
 change, not the error of the device's numbers.
+
+Where the host has a part: H_f and H_b are the copies of parameters from there, V the update there. They add
+max(0, H_f − C_f) + max(0, H_b − C_b − R) + V to the estimate, H_f + H_b + V to the upper end, and to the lower end V,
+and H_f + H_b among the maximum. They use another link than collectives.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ class StepSeconds:
     ----------
     forward, backward, recompute
         Computation; the last is forward again, during backward.
+    host_forward, host_backward, host_update
+        Copies of parameters from the host, over a link of their own; copies and work of the update there.
     activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, deferred, update
         Communication; reductions of gradients are those after every microbatch, and those that are deferred.
     hidden_gradients, hidden_deferred
@@ -51,6 +57,9 @@ class StepSeconds:
     hidden_gradients: float = 0.0
     deferred: float = 0.0
     hidden_deferred: float = 0.0
+    host_forward: float = 0.0
+    host_backward: float = 0.0
+    host_update: float = 0.0
 
     @property
     def compute(self) -> float:
@@ -81,15 +90,31 @@ class StepSeconds:
         return self.communication - hidden
 
     @property
+    def hidden_host_forward(self) -> float:
+        """Seconds of copies from the host hidden behind forward computation."""
+        return min(self.host_forward, self.forward)
+
+    @property
+    def hidden_host_backward(self) -> float:
+        """Seconds of copies from the host hidden behind backward computation."""
+        return min(self.host_backward, self.backward + self.recompute)
+
+    @property
+    def exposed_host(self) -> float:
+        """Seconds of the host that nothing hides: fetches that are longer than the computation, and the update."""
+        fetched = self.host_forward + self.host_backward
+        return fetched - self.hidden_host_forward - self.hidden_host_backward + self.host_update
+
+    @property
     def estimate(self) -> float:
         """The estimate of the step time."""
-        return self.compute + self.exposed + self.optimizer
+        return self.compute + self.exposed + self.exposed_host + self.optimizer
 
     @property
     def interval(self) -> tuple[float, float]:
         """Step time with everything hidden that could be, and with nothing hidden."""
-        lower = max(self.compute, self.communication) + self.optimizer
-        return lower, self.compute + self.communication + self.optimizer
+        fetched, late = self.host_forward + self.host_backward, self.host_update + self.optimizer
+        return max(self.compute, self.communication, fetched) + late, self.compute + self.communication + fetched + late
 
 
 def communication_seconds(rows: Iterable[CollectiveRow], phase: str, *, parameter: bool) -> float:

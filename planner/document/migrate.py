@@ -28,11 +28,15 @@ def _from_1(file: File) -> File:
 
 
 def _from_2(file: File) -> File:
-    """Version 2 knew no pipeline, computed nothing again, and reduced gradients one by one."""
+    """Version 2 knew no pipeline, computed nothing again, kept all on devices, and reduced gradients one by one."""
     gradients: File = {
         "fusion": "none", "bucket_bytes": 0, "indices": [], "reduction": "mean", "overlap": False,
         "compression": "none",
     }  # fmt: skip
+    entries = file.get("parameters")
+    if isinstance(entries, list):
+        new: File = {"place": None}
+        file = file | {"parameters": [new | entry if isinstance(entry, dict) else entry for entry in entries]}
     return {"pipeline": None, "recompute": [], "gradients": gradients} | file
 
 

@@ -103,6 +103,7 @@ def _plain(source: ModelSource, content: dict[str, object], decisions: Decisions
                 "layout": None if d.layout is None else str(d.layout),
                 "regather": d.regather,
                 "deferred": d.deferred,
+                "place": d.place,
             }
             for d in decisions.parameters
         ],
@@ -244,7 +245,7 @@ def _parameter(index: int, entry: Parameter) -> ParameterDecision:
     try:
         return ParameterDecision(
             target=entry.target, of=entry.of, axes=tuple(entry.axes), layout=layout, regather=entry.regather,
-            deferred=entry.deferred,
+            deferred=entry.deferred, place=entry.place,
         )  # fmt: skip
     except PlannerError as problem:
         raise _value_error(f"parameters[{index}]", problem) from None

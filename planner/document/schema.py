@@ -67,6 +67,7 @@ class Parameter(Entry):
     layout: Annotated[str, Field(max_length=2000)] | None
     regather: bool
     deferred: bool
+    place: Literal["device", "host"] | None
 
 
 class Gradients(Entry):

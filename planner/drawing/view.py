@@ -17,6 +17,7 @@ from ..core.layout import Layout
 from ..core.plan import Decisions, Precision
 from ..core.report import CollectiveRow, Report
 from ..core.rule import TensorFactors
+from ..core.stage import RECEIVE
 from ..core.strategy import ShardStrategy
 from ..core.symbol import evaluate
 from ..core.tensor import DTYPE_BYTES, TensorMeta
@@ -183,6 +184,8 @@ class _Drawer:
         ]
         forward, backward = self.seconds.get((assembly.title, node.name), (0.0, 0.0))
         label = re.split(r"[./~]", node.name)[-1]
+        if node.op == RECEIVE:
+            label = f"to stage {node.name.rpartition('@stage')[2]}"
         terms = " + ".join("·".join(slots[i] for i in term) for term in node.rule.terms)
         return NodeView(
             id=_id(assembly, node.name), name=node.name, label=label, op=node.op, summary=definition.summary,

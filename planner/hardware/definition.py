@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from ..core.cluster import DeviceSpec, LinkSpec
+from ..core.cluster import DeviceSpec, HostSpec, LinkSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,11 @@ def parse(text: str) -> Hardware:
         memory_bandwidth=numbers["device.memory_bandwidth"],
         kernel_floor_s=numbers["device.kernel_floor_s"],
         reserved_bytes=numbers["device.reserved_bytes"],
+        host=HostSpec(
+            bandwidth=numbers["host.bandwidth"],
+            efficiency=numbers["host.efficiency"],
+            memory_bandwidth=numbers["host.memory_bandwidth"],
+        ),
         op_efficiency=_pairs("device.op_efficiency.", numbers),
     )
     return Hardware(

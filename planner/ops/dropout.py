@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from zlib import crc32
 
+from ..core.layers import of_all_layers
 from ..core.rule import ShardingRule
 from ..core.symbol import Polynomial
 from ..core.tensor import TensorMeta
@@ -40,7 +41,9 @@ def _torch(local: Local) -> str:
         first = "mesh.sequence" + (f" * {rows}" if rows > 1 else "")
         origin[0] = first if origin[0] == "0" else f"{first} + {origin[0]}"
     shape = tuple(local.whole[factor] for factor in dims)
-    key = f"({local.attribute('seed')}, {crc32(local.node.name.encode())}, {local.layer}, mesh.step)"
+    # Stages and other cuts of a list of layers rename what is in it; what it drops stays.
+    operator = crc32(of_all_layers(local.node.name).encode())
+    key = f"({local.attribute('seed')}, {operator}, {local.layer}, mesh.step)"
     listed = f"({', '.join(origin)}{',' * (len(origin) == 1)})"
     return f"ops.dropout({local.arguments[0]}, p={local.attribute('p')!r}, key={key}, origin={listed}, shape={shape})"
 

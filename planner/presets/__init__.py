@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..core.plan import FactorDecision, ParameterDecision, Preset
+from ..core.plan import FactorDecision, ParameterDecision, Preset, RecomputeDecision
 
 __all__ = ["PRESETS"]
 
@@ -114,9 +114,48 @@ EXPERT_PARALLEL = Preset(
     ),
 )
 
+# Chen et al. 2016, "Training deep nets with sublinear memory cost", section 4, with a layer as a piece.
+RECOMPUTE_FULL = Preset(
+    name="recompute_full",
+    summary="each layer keeps only what goes in, and is computed again in backward",
+    axes=(),
+    recompute=(RecomputeDecision(target="layers|layer|h|block|blocks.*"),),
+)
+# Korthikanti et al. 2022, section 5: scores, softmax, dropout and their product with the values.
+_ATTENTION = (
+    "self_attn|attn|attention|self|self_attention|encoder_attn|SelfAttention|EncDecAttention."
+    "attention|attention_scores|expand|logical_not|masked_fill|add|softmax|dropout|value|v|split_heads_3|attend"
+)
+RECOMPUTE_SELECTIVE = Preset(
+    name="recompute_selective",
+    summary="the core of attention is computed again in backward: scores, softmax and their product with the values",
+    axes=(),
+    recompute=(RecomputeDecision(target=_ATTENTION),),
+)
+# Ren et al. 2021, "ZeRO-Offload": optimizer state in the memory of the host, updated there.
+OFFLOAD_OPTIMIZER = Preset(
+    name="offload_optimizer",
+    summary="optimizer state lies on the host, which updates the parameters (ZeRO-Offload)",
+    axes=(),
+    parameters=(ParameterDecision(target="*", of="optimizer", place="host"),),
+)
+# Rajbhandari et al. 2021, "ZeRO-Infinity", section 5.1, without the disk.
+OFFLOAD_PARAMETERS = Preset(
+    name="offload_parameters",
+    summary="parameters and optimizer state lie on the host; a layer's parameters are on the device while it runs",
+    axes=(),
+    parameters=(
+        ParameterDecision(target="*", place="host"),
+        ParameterDecision(target="*", of="optimizer", place="host"),
+    ),
+)
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         preset.name: preset
-        for preset in (DATA_PARALLEL, EXPERT_PARALLEL, MEGATRON, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3)
+        for preset in (
+            DATA_PARALLEL, EXPERT_PARALLEL, MEGATRON, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, RECOMPUTE_FULL,
+            RECOMPUTE_SELECTIVE, SEQUENCE_PARALLEL, ZERO_1, ZERO_2, ZERO_3,
+        )
     }
-)
+)  # fmt: skip

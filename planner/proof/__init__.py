@@ -21,7 +21,7 @@ from ..errors import ProofError
 from ..plan import Plan
 from .collectives import Difference, differences_of
 from .fault import likely, suspects
-from .grouped import grouped_differences
+from .grouped import GROUPED, grouped_differences
 from .job import Job, RankResult
 from .ranks import Ranks
 from .reference import summed_as, unsharded
@@ -120,7 +120,7 @@ def prove(
     with Ranks(small.decisions.mesh.device_count) as group, Ranks(1) as single:
         group.start()
         proof = prove_bundle(small, files, group, single, seed=seed, kind=kind, steps=steps, progress=progress)
-    return replace(proof, uncovered=uncovered(plan, small))
+    return replace(proof, uncovered=(*proof.uncovered, *uncovered(plan, small)))
 
 
 def prove_bundle(
@@ -172,7 +172,8 @@ def judge(
     told = tuple(map(str, differences))
     rows = _explained(rows, training, differences)
     return Proof(
-        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=told, uncovered=(),
+        ok=ok, mesh=plan.decisions.mesh, rows=rows, failures=failures, collectives=told,
+        uncovered=(GROUPED,) if grouped else (),
         compared=0 if failures else sum(len(result.collectives) for result in results.values()),
     )  # fmt: skip
 

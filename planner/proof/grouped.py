@@ -18,6 +18,11 @@ from ..plan import Plan
 from .collectives import Counts, Difference, planned
 from .job import RankResult
 
+GROUPED = (
+    "Collectives over the axes of the samples were not compared one by one: in the native form torch moves the "
+    "parameters of a layer together."
+)
+
 
 def grouped_differences(
     training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int
@@ -35,9 +40,9 @@ def grouped_differences(
     found = []
     for rank, result in results.items():
         ran = Counter({key: n for key, n in Counter(result.collectives).items() if set(key[1]) <= tensor})
-        asked = planned(activations, plan, rank, ran=ran, updates=updates)
-        expected = Counter({key: n for key, n in asked.items() if set(key[1]) <= tensor})
-        expected += _norms(training, plan, tensor, updates)
+        norms = _norms(training, plan, tensor, updates)
+        asked = planned(activations, plan, rank, ran=ran - norms, updates=updates)
+        expected = norms + Counter({key: n for key, n in asked.items() if set(key[1]) <= tensor})
         for key in sorted((expected - ran) + (ran - expected)):
             found.append(Difference(rank=rank, key=key, ran=ran[key], planned=expected[key]))
     return tuple(found)

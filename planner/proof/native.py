@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from types import ModuleType
 from typing import Any
 
@@ -94,10 +95,14 @@ class Collectives(TorchDispatchMode):
     def __init__(self, mesh: DeviceMesh) -> None:
         super().__init__()
         self.found: list[tuple[str, tuple[str, ...], int, int]] = []
-        names = mesh.mesh_dim_names or ()
-        self._dims: dict[tuple[int, ...], tuple[str, ...]] = {
-            tuple(dist.get_process_group_ranks(mesh.get_group(name))): (name,) for name in names
-        }
+        names, here = mesh.mesh_dim_names or (), mesh.get_coordinate() or ()
+        self._dims: dict[tuple[int, ...], tuple[str, ...]] = {}
+        for count in range(1, len(names) + 1):
+            for chosen in combinations(range(len(names)), count):
+                members = mesh.mesh[tuple(slice(None) if d in chosen else here[d] for d in range(len(names)))]
+                ranks = tuple(sorted(members.flatten().tolist()))
+                # Dims of one rank add nothing.
+                self._dims.setdefault(ranks, tuple(names[d] for d in chosen))
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -142,4 +147,4 @@ def _members(argument: Any) -> tuple[int, ...] | None:
             return None
     except (RuntimeError, ValueError, LookupError):
         return None
-    return tuple(dist.get_process_group_ranks(group))
+    return tuple(sorted(dist.get_process_group_ranks(group)))

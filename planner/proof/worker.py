@@ -53,7 +53,7 @@ def _place(problem: Exception) -> str:
 
 def run(job: Job) -> RankResult:
     """Run one job in this process."""
-    return execute(_import_bundle(job.bundle), job)
+    return execute(import_bundle(job.bundle), job)
 
 
 def execute(train: ModuleType, job: Job) -> RankResult:
@@ -135,7 +135,7 @@ def compared(
     return name, missing if tensor is None else (tensor - cut(expected)).norm().item() / scale
 
 
-def _import_bundle(folder: Path) -> ModuleType:
+def import_bundle(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
     own = {"model", "train", "parallel", "parallelize", "stages"}
     for name in [n for n in sys.modules if n in own or n.startswith("parallel.")]:

@@ -6,6 +6,7 @@ The unit is the value with its readers: readers that ask for equal layouts share
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from ..core.assignment import Assembly, Assignment, Delivery, Fanout, Reader, Scope, ShardedGraph
 from ..core.collective import PlanEdge
@@ -20,8 +21,11 @@ def distribute(assignment: Assignment, plan_edge: PlanEdge) -> ShardedGraph:
     scopes = []
     for index, assembly in enumerate(assignment.assemblies):
         readers = _readers(assignment, index)
+        on_host = {p.parameter.name for p in assembly.parameters if p.place == "host"}
         fanouts = [
-            _fanout(assignment, plan_edge, name, kind, meta, layout, readers[name], regather)
+            replace(
+                _fanout(assignment, plan_edge, name, kind, meta, layout, readers[name], regather), host=name in on_host
+            )
             for name, kind, meta, layout, regather in _values(assignment, assembly)
             if name in readers
         ]

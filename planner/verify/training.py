@@ -20,7 +20,7 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
     follow from them. On every value and reader, folding the steps over the source layout gives the target layout, and
     every reader is served once; every value that needs a gradient has each raw gradient of its readers brought to its
     gradient layout; every parameter that is read has a gradient. Every parameter has an update that starts from its
-    gradient layout, works in its optimizer layout and ends in its storage layout.
+    gradient layout, works in its optimizer layout and ends in its storage layout. A reduction is in one bucket at most.
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []
@@ -31,7 +31,27 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
             placed = scope.assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
             found += _fanout(fanout, mesh, trained=placed is not None and placed.parameter.trainable)
         found += _updates(scope, mesh)
+    found += _buckets(training)
     return tuple(found)
+
+
+def _buckets(training: TrainingGraph) -> Iterator[Diagnostic]:
+    """Hold buckets to what they are: one way for all members, each of a fan-out that knows of it, and in no other."""
+    seen: set[tuple[int, str, int, int]] = set()
+    for bucket in training.buckets:
+        for member in bucket.members:
+            fanouts = [f for f in training.scopes[member.scope].fanouts if f.value == member.parameter]
+            ways = fanouts[0].backward if fanouts else ()
+            if not fanouts or not fanouts[0].bucketed or fanouts[0].deferred != bucket.deferred:
+                yield _broken("verify.bucket", member.parameter, "its fan-out knows of no such bucket")
+            elif member.way >= len(ways) or ways[member.way].redistribution != member.moved:
+                yield _broken("verify.bucket", member.parameter, "the bucket has another way for it")
+            if tuple((step.kind, step.axes) for step in member.shared) != bucket.calls:
+                yield _broken("verify.bucket", member.parameter, "the bucket has other collectives")
+            layers = {(member.scope, member.parameter, member.way, i) for i in range(member.start, member.stop)}
+            if layers & seen:
+                yield _broken("verify.bucket", member.parameter, "it is in two buckets")
+            seen |= layers
 
 
 def _operator(assigned: AssignedNode, symbols: Symbols, mesh: DeviceMesh) -> Iterator[Diagnostic]:

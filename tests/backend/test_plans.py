@@ -161,7 +161,7 @@ def test_a_kept_partial_result_is_forgotten(client: Caller, state: dict[str, Any
 def test_gradients_and_optimizer_state_lie_elsewhere(client: Caller, state: dict[str, Any]) -> None:
     where = {"type": "parameter", "target": "up_proj.weight", "of": "gradient", "axes": ["dp"], "deferred": True}
     after = client.ok(client.edit(state, where))
-    assert after["decisions"][-1] == where | {"layout": None, "regather": False}
+    assert after["decisions"][-1] == where | {"layout": None, "regather": False, "place": None}
     (edge,) = [edge for edge in after["view"]["edges"] if edge["value"].endswith("up_proj.weight")]
     assert (edge["tensor"]["layout"], edge["gradient"], edge["optimizer"]) == ("[tp, -]", "[tp·dp, -]", "[tp·dp, -]")
     assert edge["deferred"]
@@ -382,3 +382,24 @@ def test_an_edit_of_the_largest_model_is_quick(client: Caller) -> None:
             took.append(state["summary"]["evaluated_ms"])
     # The quickest: the others may have waited for a core.
     assert min(took) < 500
+
+
+def test_recompute_and_places(client: Caller, state: dict[str, Any]) -> None:
+    before = state["summary"]
+    changes = [
+        {"type": "recompute", "target": "layers.*"},
+        {"type": "recompute", "target": "self_attn", "again": False},
+        {"type": "parameter", "target": "*", "of": "optimizer", "place": "host"},
+    ]
+    after = client.ok(client.edit(state, *changes))
+    made = [d for d in after["decisions"] if d["type"] == "recompute"]
+    assert [(d["target"], d["again"]) for d in made] == [("layers.*", True), ("self_attn", False)]
+    assert [d["place"] for d in after["decisions"] if d["type"] == "parameter"][-1] == "host"
+    parts, old = ({p["name"]: p["bytes"] for p in s["memory_parts"]} for s in (after["summary"], before))
+    assert parts["saved activations"] < old["saved activations"]
+    assert parts["recomputed activations"] > 0 == parts["optimizer state"]
+    seconds = after["summary"]
+    total = seconds["compute_s"] + seconds["communication_s"] + seconds["optimizer_s"]
+    assert total == pytest.approx(seconds["step_time_s"])
+    gone = client.ok(client.edit(after, {"type": "recompute", "target": "self_attn", "again": None}))
+    assert [d["target"] for d in gone["decisions"] if d["type"] == "recompute"] == ["layers.*"]

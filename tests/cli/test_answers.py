@@ -86,7 +86,7 @@ def test_shape_of_an_evaluation():
     found = answer("evaluate", *TP)
     assert set(found) == {
         "model", "plan", "step_time", "mfu", "samples_per_second", "tokens_per_second", "flops", "memory",
-        "collectives", "diagnostics", "costs", "units",
+        "host_memory", "collectives", "diagnostics", "costs", "units",
     }  # fmt: skip
     assert found["plan"] == {
         "cluster": "1x8-h100-sxm", "devices": 8, "mesh": [{"axis": "tp", "size": 8}], "global_batch": 1, "seq": 8192,

@@ -23,6 +23,14 @@ def test_a_proof_on_two_ranks():
     assert found["collectives"] == found["failures"] == []
 
 
+@pytest.mark.slow
+def test_a_proof_of_the_native_form():
+    pytest.importorskip("torch")
+    ran = shardwright("prove", "llama-tiny", *TWO, "--form", "native", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["ok"]
+
+
 FAILED = Proof(
     ok=False, mesh=DeviceMesh.of({"tp": 2}),
     rows=(
@@ -30,7 +38,7 @@ FAILED = Proof(
         ProofRow(name="lm_head.weight", error=float("nan"), rank=1, ok=False),
         ProofRow(
             name="model.norm.weight", error=0.5, rank=1, ok=False, node="lm_head", edge="model.norm",
-            hint="Most likely the gradient of model.norm from lm_head: [-, -, -] +tp → [-, -, -] by all_reduce, tp.",
+            hint="Most likely the gradient of model.norm from lm_head: [-, -] +tp → [-, -] by all_reduce over tp.",
         ),
     ),
     failures=(), collectives=("rank 0: all_reduce over tp of 8 → 8 bytes ran 1 times, planned 2",),

@@ -155,7 +155,7 @@ OPTIONS = [
     ),
     (
         "--precision int8", "plan.precision-unknown",
-        "There is no precision 'int8'. Use one of: bf16, bf16-fp32grad, float64, fp32.",
+        "There is no precision 'int8'. Use one of: bf16, bf16-fp32grad, float64, fp16, fp32.",
     ),
     (
         "--save /nowhere/plan.json", "cli.not-written",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.core.layers import Layers, list_of, templates
+from planner.core.layers import Layers, list_of, of_all_layers, templates
 
 layers = st.builds(Layers, st.integers(0, 9), st.integers(1, 9), st.integers(1, 4)).map(
     lambda x: x if x.count > 1 else Layers(x.first, 1)
@@ -56,3 +56,18 @@ def test_templates() -> None:
     assert templates("model.layers") == ("model.layers.*",)
     assert templates("model.layers.3-60") == ("model.layers.3-60",)
     assert templates("model.layers.0-23", 2) == ("model.layers.0-22+2", "model.layers.1-23+2")
+
+
+@pytest.mark.parametrize(
+    ("name", "general"),
+    [
+        ("model.layers.0-0.mlp/dropout", "model.layers.*.mlp/dropout"),
+        ("model.layers.3-60/dropout", "model.layers.*/dropout"),
+        ("blocks.0-22+2.attn.1-3.drop", "blocks.*.attn.*.drop"),
+        ("model.layers.*.mlp/dropout", "model.layers.*.mlp/dropout"),
+        ("model.layers.7.mlp/dropout", "model.layers.7.mlp/dropout"),
+        ("model.conv1-2.drop", "model.conv1-2.drop"),
+    ],
+)
+def test_a_name_for_all_layers(name: str, general: str) -> None:
+    assert of_all_layers(name) == general

@@ -3,7 +3,7 @@
 import pytest
 from tiny_model import node
 
-from planner.core.cluster import DeviceSpec
+from planner.core.cluster import DeviceSpec, HostSpec
 from planner.core.layout import Layout
 from planner.core.tensor import TensorMeta
 from planner.cost.compute import (
@@ -20,6 +20,7 @@ from planner.hardware import PRECISIONS
 from planner.ops import OPS
 
 DEVICE = DeviceSpec(
+    host=HostSpec(bandwidth=1e10, efficiency=0.5, memory_bandwidth=1e10),
     name="round",
     peak_flops=(("bfloat16", 100e12), ("float32", 10e12)),
     matmul_efficiency=0.5,

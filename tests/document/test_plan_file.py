@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.core.gradient_decision import AS_THEY_COME, COMPRESSIONS, REDUCTIONS, GradientDecision
 from planner.core.graph import ModelSource
 from planner.core.json_text import canonical, digest
 from planner.core.layout import REDUCE_OPS, Layout
@@ -49,6 +50,7 @@ DECISIONS = Decisions(
         ParameterDecision(target="lm_head", layout=Layout.parse("[tp·dp, -]")),
         ParameterDecision(target="*", of="gradient", axes=("dp",), deferred=True),
     ),
+    gradients=GradientDecision(fusion="size", bucket_bytes=26214400, reduction="sum", overlap=True, compression="int8"),
     pipeline=PipelineDecision(
         axis="pp", schedule="zb-h1", per_rank=1, stages=(StageDecision(target="layers.0-3", stage=0),)
     ),
@@ -83,7 +85,8 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": true,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "lm_head",
@@ -91,7 +94,8 @@ TEXT = """\
       "axes": [],
       "layout": "[tp·dp, -]",
       "regather": false,
-      "deferred": false
+      "deferred": false,
+      "place": null
     },
     {
       "target": "*",
@@ -99,9 +103,18 @@ TEXT = """\
       "axes": ["dp"],
       "layout": null,
       "regather": false,
-      "deferred": true
+      "deferred": true,
+      "place": null
     }
   ],
+  "gradients": {
+    "fusion": "size",
+    "bucket_bytes": 26214400,
+    "indices": [],
+    "reduction": "sum",
+    "overlap": true,
+    "compression": "int8"
+  },
   "pipeline": {
     "axis": "pp",
     "schedule": "zb-h1",
@@ -168,6 +181,19 @@ decisions_of_plans = st.builds(
     seq=counts,
     microbatches=counts,
     precision=words,
+    gradients=st.builds(
+        GradientDecision,
+        fusion=st.sampled_from(("none", "auto")),
+        reduction=st.sampled_from(REDUCTIONS),
+        overlap=st.booleans(),
+        compression=st.sampled_from(COMPRESSIONS),
+    )
+    | st.builds(GradientDecision, fusion=st.just("size"), bucket_bytes=counts)
+    | st.builds(
+        GradientDecision,
+        fusion=st.just("index"),
+        indices=st.sets(counts, min_size=1, max_size=4).map(lambda places: tuple(sorted(places))),
+    ),
     pipeline=st.none()
     | st.builds(
         PipelineDecision,
@@ -195,7 +221,13 @@ decisions_of_plans = st.builds(
             layout=st.none() | layouts(),
             regather=st.booleans(),
         )
-        | st.builds(ParameterDecision, target=words, of=st.just("optimizer"), axes=axes)
+        | st.builds(
+            ParameterDecision,
+            target=words,
+            of=st.just("optimizer"),
+            axes=axes,
+            place=st.sampled_from([None, "device", "host"]),
+        )
         | st.builds(
             ParameterDecision,
             target=words,
@@ -216,7 +248,7 @@ def test_round_trip_is_exact(source: ModelSource, decisions: Decisions) -> None:
     assert write(*read(text)) == text
 
 
-NEW_IN_3 = ("pipeline", "recompute")
+NEW_IN_3 = ("gradients", "pipeline", "recompute")
 VERSION_1 = json.loads(TEXT) | {
     "version": 1,
     "parameters": [
@@ -229,14 +261,19 @@ VERSION_1 = json.loads(TEXT) | {
 def test_files_of_version_1_are_read() -> None:
     """They knew storage only; the gradient and the optimizer's state followed it."""
     known = {name: value for name, value in VERSION_1.items() if name not in NEW_IN_3}
-    old = replace(DECISIONS, parameters=DECISIONS.parameters[:2], pipeline=None, recompute=())
+    old = replace(DECISIONS, parameters=DECISIONS.parameters[:2], pipeline=None, recompute=(), gradients=AS_THEY_COME)
     assert read(json.dumps(known)) == (SOURCE, old)
 
 
 def test_files_of_version_2_are_read() -> None:
-    """They knew no pipeline and computed nothing again."""
+    """They knew no pipeline, computed nothing again, and reduced gradients one by one, all on devices."""
     known = {name: value for name, value in json.loads(TEXT).items() if name not in NEW_IN_3}
-    assert read(json.dumps(known | {"version": 2})) == (SOURCE, replace(DECISIONS, pipeline=None, recompute=()))
+    for entry in known["parameters"]:
+        del entry["place"]
+    assert read(json.dumps(known | {"version": 2})) == (
+        SOURCE,
+        replace(DECISIONS, pipeline=None, recompute=(), gradients=AS_THEY_COME),
+    )
 
 
 # -------------------------------------------------------------- refusals
@@ -247,7 +284,15 @@ def edited(**changes: Any) -> str:
 
 
 FACTOR = {"target": "*", "factor": "n", "axes": ["tp"]}
-PARAMETER = {"target": "*", "of": "storage", "axes": [], "layout": None, "regather": False, "deferred": False}
+PARAMETER = {
+    "target": "*",
+    "of": "storage",
+    "axes": [],
+    "layout": None,
+    "regather": False,
+    "deferred": False,
+    "place": None,
+}
 
 REFUSED = [
     (

@@ -1,6 +1,7 @@
 """Test bundles that run the hand-written stages of `pipelined_net` by a schedule, and their proof."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,7 @@ from planner.proof.ranks import Ranks
 from planner.schedules import write_csv
 
 NET = Path(__file__).with_name("pipelined_net.py").read_text("utf-8")
-SEQUENCES, LENGTH, WORDS = 2, 6, 10
+SEQUENCES, LENGTH, WIDTH, WORDS = 2, 6, 8, 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,8 @@ def settings(mesh: dict[str, int], microbatches: int, regather: bool) -> str:
 def whole(run: Run) -> dict[str, str]:
     """Return the bundle of the model in one piece on one rank."""
     text = (
-        "from parallel.data import Feed\nfrom parallel.settings import Settings\n\nimport model\n\n"
+        "from parallel import trainer\nfrom parallel.data import Feed\nfrom parallel.settings import Settings\n\n"
+        "import model\n\n"
         f"MODEL = model.whole({run.cuts[-1]})\n"
         + settings({"pp": 1, "dp": 1, "tp": 1}, run.schedule.microbatches, False)
     )
@@ -63,7 +65,7 @@ def staged(run: Run) -> dict[str, str]:
     module = "torch_pipeline" if run.torch else "pipeline"
     chains = ", ".join(f"Chain(stages={c.stages!r}, microbatches={c.microbatches!r})" for c in schedule.chains)
     text = (
-        "from parallel.data import Feed\n"
+        "from parallel import trainer\nfrom parallel.data import Feed\n"
         f"from parallel.{module} import {by.split('(')[0]}\n"
         "from parallel.stages import Chain, Pipeline\n"
         "from parallel.settings import Settings\n\n"
@@ -101,6 +103,17 @@ def results(
         (answer,) = single.run(job)
         assert isinstance(answer, RankResult), answer
         return group.run(replace(job, bundle=folder / "staged", write_reference=False))
+
+
+def results_here(run: Run, folder: Path, *, kind: str = "gradients") -> tuple[RankResult | str, ...]:
+    """Return what ranks that are threads of this process found; `folder` is for the reference."""
+    from planner.proof.worker import execute
+    from tests.proof.threads import each_rank
+
+    job = Job(kind=kind, bundle=folder, reference=folder / "reference.pt", write_reference=True, steps=3)
+    (answer,) = each_rank(whole(run), 1, partial(execute, job=job))
+    assert isinstance(answer, RankResult), answer
+    return each_rank(staged(run), run.world, partial(execute, job=replace(job, write_reference=False)))
 
 
 def worst(answers: tuple[RankResult | str, ...]) -> tuple[float, str]:

@@ -41,8 +41,8 @@ class Held(Weights):
         take, gather = Slice(dim, ("dp",)), AllGather(dim, ("dp",))
         updates = {
             0: Update(),
-            1: Update(apart=True, master=over(mesh, take), reduce=over(mesh, take), publish=over(mesh, gather)),
-            2: Update(gradient=gradient, deferred=True, apart=True, master=over(mesh, take),
+            1: Update(state=gradient, master=over(mesh, take), reduce=over(mesh, take), publish=over(mesh, gather)),
+            2: Update(gradient=gradient, deferred=True, state=gradient, master=over(mesh, take),
                       publish=over(mesh, gather)),
             3: Update(),
         }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import pickle
 import signal
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -71,6 +73,7 @@ class RankProcesses:
         victim: int | None = None,
         step: int = 0,
         saving: bool = False,
+        how: str = "killed",
         patience: float = 120.0,
     ) -> Training:
         """Run a bundle's training, as a launcher would that does not end the others when one rank ends.
@@ -79,6 +82,9 @@ class RankProcesses:
         ----------
         victim
             Rank that gets SIGKILL in the middle of a step of this run, or of saving after the step before.
+        how
+            What comes over it in the step instead: it is `terminated` or `stopped` by the signal, `raises`, `waits` for
+            ever, or gets `infinite` gradients.
         """
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -88,7 +94,7 @@ class RankProcesses:
         options = (*options, "--log-file", str(log))
         codes, texts, seconds = self._forked(
             _train,
-            [(r, world, port, bundle, options, (step, saving) if r == victim else None) for r in range(world)],
+            [(r, world, port, bundle, options, (step, saving, how) if r == victim else None) for r in range(world)],
             patience,
         )
         lines = log.read_text("utf-8").splitlines() if log.exists() else []
@@ -129,7 +135,12 @@ def _joined(rank: int, world: int, store: str, function: Callable[..., Any], arg
 
 
 def _train(
-    rank: int, world: int, port: int, bundle: Path, options: tuple[str, ...], killed: tuple[int, bool] | None
+    rank: int,
+    world: int,
+    port: int,
+    bundle: Path,
+    options: tuple[str, ...],
+    killed: tuple[int, bool, str] | None,
 ) -> None:
     os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
@@ -140,8 +151,19 @@ def _train(
     train.main(train.MODEL, train.SETTINGS)
 
 
-def _kill_in(step: int, saving: bool) -> None:
-    """Make this process end by SIGKILL."""
+def _befall(how: str) -> None:
+    match how:
+        case "killed" | "terminated" | "stopped":
+            number = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "stopped": signal.SIGSTOP}[how]
+            os.kill(os.getpid(), number)
+        case "raises":
+            raise ArithmeticError("no more numbers")
+        case "waits":
+            sleep(1000)
+
+
+def _kill_in(step: int, saving: bool, how: str) -> None:
+    """Make this process end in a step, or come to other harm."""
     from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
     trainer: Any = sys.modules["parallel.trainer"]
@@ -150,9 +172,13 @@ def _kill_in(step: int, saving: bool) -> None:
     def dying(*arguments: Any, **options: Any) -> Any:
         nonlocal count
         count += 1
-        if count == step + 1 and not saving:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return run_step(*arguments, **options)
+        now = count == step + 1 and not saving
+        if now:
+            _befall(how)
+        loss = run_step(*arguments, **options)
+        if now and how == "infinite":
+            next(p.grad for p in arguments[0].parameters() if p.grad is not None).fill_(math.inf)
+        return loss
 
     def half(*arguments: Any) -> Any:
         written = write(*arguments)

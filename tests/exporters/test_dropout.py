@@ -1,5 +1,6 @@
 """Dropout draws by global index: any box of a tensor drops what the whole tensor drops there."""
 
+import re
 from itertools import pairwise, product
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from planner.compose import bundle
 from planner.exporters.runtime.operators import dropout
+from tests.tiny import tiny_graph, tiny_plan, with_dropout
 
 SHAPE = (7, 5, 6)
 KEY = (3, 1581914024, 0, 9)
@@ -73,3 +76,11 @@ def test_backward_is_the_mask() -> None:
     dropout(x, p=0.3, key=KEY, origin=(0, 0, 0), shape=SHAPE).sum().backward()
     assert x.grad is not None
     assert torch.equal(x.grad, mask())
+
+
+def test_stages_drop_what_the_whole_drops() -> None:
+    """Cut into stages, runs of layers have other names; what numbers are drawn from does not change."""
+    plan = tiny_plan("pp:2", graph=with_dropout(tiny_graph()), microbatches=2)
+    keys = [set(re.findall(r"key=\((.*), mesh.step\)", bundle(p)["model.py"])) for p in (plan, plan.pipelined("pp"))]
+    assert len(keys[0]) == 3
+    assert keys[0] == keys[1]

@@ -1,5 +1,6 @@
 """Runs that end early, by a kill or as told, go on from their checkpoints with the same losses."""
 
+from array import array
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ STEPS = 10
 MEGATRON = (("megatron", "tp"), ("sequence_parallel", "tp"))
 
 
-def plan(mesh: str, *presets: tuple[str, str]) -> Plan:
-    return tiny_plan(mesh, *presets, graph=with_dropout(tiny_graph("qwen2", tied=True, intermediate_size=50)))
+def plan(mesh: str, *presets: tuple[str, str], microbatches: int = 1) -> Plan:
+    graph = with_dropout(tiny_graph("qwen2", tied=True, intermediate_size=50))
+    return tiny_plan(mesh, *presets, graph=graph, microbatches=microbatches)
 
 
 PLANS = {
@@ -25,6 +27,8 @@ PLANS = {
     "zero3-tp": plan("dp:4,tp:2", ("zero3", "dp"), *MEGATRON),
     "zero1": plan("dp:4", ("zero1", "dp")),
     "tp": plan("tp:4", *MEGATRON),
+    "host": plan("dp:2,tp:2", ("zero2", "dp"), *MEGATRON).preset("offload_parameters").preset("recompute_full"),
+    "pp": plan("pp:2,dp:2", ("zero1", "dp"), microbatches=2).pipelined("pp"),
 }
 
 
@@ -97,16 +101,35 @@ def test_a_run_in_parts_is_the_same_bit_for_bit(ranks: RankProcesses, bundles: d
 
 
 @pytest.mark.slow
-def test_from_four_ranks_to_eight_and_to_one(
+def test_from_plan_to_plan(
     ranks: RankProcesses, bundles: dict[str, Path], whole: dict[int, float], tmp_path: Path
 ) -> None:
     saved = ("--save", f"{tmp_path / 'saved'}", "--resume")
     losses: dict[int, float] = {}
-    for world, name, steps in ((4, "tp", 3), (8, "zero3-tp", 6), (1, "one", 8), (4, "zero1", STEPS)):
+    for world, name, steps in (
+        (4, "tp", 2),
+        (8, "zero3-tp", 4),
+        (4, "pp", 6),
+        (1, "one", 8),
+        (4, "host", 9),
+        (4, "zero1", STEPS),
+    ):
         found = ended(ranks.train(world, bundles[name], *OPTIONS, "--steps", f"{steps}", *saved))
         assert list(found) == list(range(len(losses), steps))
         losses |= found
     assert losses == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.slow
+def test_files_are_read_on_where_they_were_left(ranks: RankProcesses, bundles: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "tokens.bin").write_bytes(array("H", [(7 * i * i + i // 5) % 32 for i in range(8 * 8 * 4)]).tobytes())
+    options = (*OPTIONS, "--schedule", "cosine", "--steps", "6", "--data", f"{tmp_path / 'tokens.bin'}")
+    saved = ("--save", f"{tmp_path / 'saved'}", "--save-every", "3", "--resume")
+    at_once = ended(ranks.train(1, bundles["one"], *options))
+    killed = ranks.train(4, bundles["zero1"], *options, *saved, victim=1, step=4)
+    rest = ended(ranks.train(4, bundles["tp"], *options, *saved))
+    assert list(rest) == [3, 4, 5]
+    assert killed.losses | rest == pytest.approx(at_once, rel=1e-10)
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ TENSOR_PARALLEL = frozenset({
 })  # fmt: skip
 """Architectures whose modules the preset `megatron` knows."""
 EXPERTS = frozenset({"mixtral"})
-DRAWN = 10
+DRAWN = 4
 """Random plans of each architecture."""
 _WORLDS = (4, 8, 4, 8, 6, 3, 2)
 _SHARES = (0.02, 0.1, 0.4, 0.9)

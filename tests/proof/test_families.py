@@ -130,5 +130,14 @@ def test_an_unknown_operator_is_reported() -> None:
     assert "aten.cumsum.default" in findings[0].message
 
 
+def test_a_rank_without_samples_takes_part_in_the_gradient_of_a_bias(prove_here: Callable[..., Proof]) -> None:
+    """torch forgets the bias of an attention whose result is empty; the other ranks would wait for its gradient."""
+    plan = tiny_plan("dp:3", ("data_parallel", "dp"), graph=model("encoder", encoder)).batch(
+        global_batch=4, seq=8, microbatches=1
+    )
+    proof = prove_here(plan)
+    assert proof.ok, proof.failures
+
+
 def test_on_processes(prove: Prove) -> None:
     assert prove(plan_of("average_pool")).ok

@@ -9,8 +9,8 @@ from planner.proof import Proof
 from planner.proof.fault import general, suspects
 from tests.tiny import tiny_graph, tiny_plan
 
+from .mutants import PLANS
 from .sabotage import Sabotage, sabotages
-from .test_sabotage import PLANS
 
 PLAN = tiny_plan(
     "dp:2,tp:2", ("data_parallel", "dp"), ("megatron", "tp"), graph=tiny_graph("llama-biased", num_hidden_layers=1)

@@ -44,12 +44,15 @@ class Group:
     ----------
     rounds
         Round → what each member put in; a member takes part in one round after the other.
+    channels
+        (sender, reader) → messages.
     """
 
     ranks: tuple[int, ...]
     barrier: threading.Barrier = field(init=False)
     rounds: dict[int, list[Any]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
+    channels: dict[tuple[int, int], Channel] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -75,11 +78,49 @@ class Group:
         return self.ranks.index(here.rank)
 
 
+@dataclass(slots=True)
+class P2POp:
+    """What `torch.distributed.P2POp` holds."""
+
+    op: Any
+    tensor: torch.Tensor
+    peer: int
+    group: Group
+
+
+@dataclass(slots=True)
+class Channel:
+    """Messages from one rank to another: the first that is asked for is the first that is sent."""
+
+    sent: list[torch.Tensor] = field(default_factory=list)
+    asked: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def send(self, x: torch.Tensor) -> Later:
+        with self.changed:
+            self.sent.append(x.detach().clone())
+            self.changed.notify_all()
+        return Later(lambda: None)
+
+    def ask(self, into: torch.Tensor) -> Later:
+        number, self.asked = self.asked, self.asked + 1
+
+        def receive() -> None:
+            with self.changed:
+                assert self.changed.wait_for(lambda: len(self.sent) > number, TIMEOUT), "a message does not come"
+            into.copy_(self.sent[number])
+
+        return Later(receive)
+
+
 class Later:
     """What a collective that was only launched still has to do: until it is waited for, its result is not there."""
 
     def __init__(self, do: Callable[[], object]) -> None:
         self.wait = do
+
+    def is_completed(self) -> bool:
+        return False
 
 
 class Distributed(ModuleType):
@@ -87,6 +128,7 @@ class Distributed(ModuleType):
 
     ReduceOp = torch.distributed.ReduceOp
     ProcessGroup = Group
+    P2POp = P2POp
     Work = Later
 
     def __init__(self) -> None:
@@ -103,10 +145,12 @@ class Distributed(ModuleType):
     def get_world_size(self) -> int:
         return int(here.world)
 
-    def new_subgroups_by_enumeration(self, ranks: Sequence[Sequence[int]]) -> tuple[Group, list[Group]]:
+    def new_subgroups_by_enumeration(
+        self, ranks: Sequence[Sequence[int]], timeout: object = None
+    ) -> tuple[Group | None, list[Group]]:
         with self.lock:
             found = [self.groups.setdefault(tuple(part), Group(tuple(part))) for part in ranks]
-        return next(group for group in found if here.rank in group.ranks), found
+        return next((group for group in found if here.rank in group.ranks), None), found
 
     def destroy_process_group(self, group: Group | None = None) -> None:
         """Keep it: another plan's mesh may have the same groups."""
@@ -140,6 +184,28 @@ class Distributed(ModuleType):
         assert group is not None
         parts = torch.stack(group.meet("all_reduce", x.detach().clone()))
         return done(lambda: x.copy_(self._reduced(parts, op)), async_op)
+
+    def broadcast(self, x: torch.Tensor, src: int, group: Group) -> None:
+        x.copy_(group.meet("broadcast", x.detach().clone())[group.ranks.index(src)])
+
+    def isend(self) -> None:
+        """Only named, in a `P2POp`."""
+
+    def irecv(self) -> None:
+        """Only named, in a `P2POp`."""
+
+    def batch_isend_irecv(self, operations: Sequence[P2POp]) -> list[Later]:
+        return [
+            self._channel(here.rank, op.peer, op.group).send(op.tensor)
+            if op.op == self.isend
+            else self._channel(op.peer, here.rank, op.group).ask(op.tensor)
+            for op in operations
+        ]
+
+    def _channel(self, sender: int, reader: int, group: Group) -> Channel:
+        assert {sender, reader} == set(group.ranks)
+        with group.lock:
+            return group.channels.setdefault((sender, reader), Channel())
 
     def all_to_all_single(
         self, out: torch.Tensor, x: torch.Tensor, output_split_sizes: Sequence[int] | None = None,
@@ -190,7 +256,7 @@ def runtime() -> Mapping[str, ModuleType]:
                 sys.modules[module.__name__] = module
                 try:
                     exec(compile(text, f"parallel/{name}.py", "exec"), vars(module))
-                except ModuleNotFoundError:
+                except ImportError:
                     # One that it imports comes later.
                     del sys.modules[module.__name__]
                     continue
@@ -205,10 +271,16 @@ def runtime() -> Mapping[str, ModuleType]:
 @contextmanager
 def _imported(texts: Mapping[str, str]) -> Iterator[ModuleType]:
     """Give a bundle's `train` module; what it imports can be imported meanwhile."""
-    with mock.patch.dict(sys.modules, dict(runtime())):
-        for name in ("model", "train"):
-            module = sys.modules[name] = ModuleType(name)
-            exec(compile(texts[f"{name}.py"], f"{name}.py", "exec"), vars(module))
+    with mock.patch.dict(sys.modules, dict(runtime())), tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            # Tables that a module reads beside itself.
+            if name.endswith(".csv"):
+                (Path(folder) / name).write_text(text, "utf-8")
+        for name in ("model", "stages", "train"):
+            if f"{name}.py" in texts:
+                module = sys.modules[name] = ModuleType(name)
+                module.__file__ = str(Path(folder) / f"{name}.py")
+                exec(compile(texts[f"{name}.py"], f"{name}.py", "exec"), vars(module))
         yield sys.modules["train"]
 
 

@@ -1305,7 +1305,7 @@ export interface components {
          */
         Edit: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
             /** Label */
             label?: string | null;
         };
@@ -1460,6 +1460,74 @@ export interface components {
             seconds: number;
             /** Steps */
             steps: string[];
+        };
+        /**
+         * Gradients
+         * @description How gradients are reduced over the ranks; `bucket_bytes` and `indices` belong to fusion by size and by index.
+         */
+        Gradients: {
+            /** Bucket Bytes */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices: number[];
+            /** Overlap */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+        };
+        /**
+         * GradientsChange
+         * @description Change how gradients are reduced over the ranks.
+         */
+        GradientsChange: {
+            /**
+             * Bucket Bytes
+             * @default 0
+             */
+            bucket_bytes: number;
+            /**
+             * Compression
+             * @default none
+             * @enum {string}
+             */
+            compression: "none" | "bf16" | "fp16" | "int8" | "one_bit";
+            /**
+             * Fusion
+             * @default none
+             * @enum {string}
+             */
+            fusion: "none" | "auto" | "size" | "index";
+            /** Indices */
+            indices?: number[];
+            /**
+             * Overlap
+             * @default false
+             */
+            overlap: boolean;
+            /**
+             * Reduction
+             * @default mean
+             * @enum {string}
+             */
+            reduction: "mean" | "sum";
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "gradients";
         };
         /**
          * GroupView
@@ -1812,6 +1880,8 @@ export interface components {
              * @enum {string}
              */
             of: "storage" | "gradient" | "optimizer";
+            /** Place */
+            place?: ("device" | "host") | null;
             /**
              * Regather
              * @default false
@@ -1841,6 +1911,8 @@ export interface components {
              * @enum {string}
              */
             of: "storage" | "gradient" | "optimizer";
+            /** Place */
+            place: ("device" | "host") | null;
             /** Regather */
             regather: boolean;
             /** Target */
@@ -2022,9 +2094,10 @@ export interface components {
             /** Cluster */
             cluster: string;
             /** Decisions */
-            decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"])[];
+            decisions: (components["schemas"]["FactorDecision"] | components["schemas"]["KeepDecision"] | components["schemas"]["ParameterDecision"] | components["schemas"]["RecomputeDecision"])[];
             /** Global Batch */
             global_batch: number;
+            gradients: components["schemas"]["Gradients"];
             /** Id */
             id: string;
             /** Microbatches */
@@ -2244,6 +2317,39 @@ export interface components {
             ok: boolean;
             /** Rank */
             rank: number;
+        };
+        /**
+         * RecomputeChange
+         * @description Compute what `target` names again in backward, or, with `again` false, not; null forgets the decision.
+         */
+        RecomputeChange: {
+            /**
+             * Again
+             * @default true
+             */
+            again: boolean | null;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "recompute";
+        };
+        /**
+         * RecomputeDecision
+         * @description A decision on what is computed again in backward.
+         */
+        RecomputeDecision: {
+            /** Again */
+            again: boolean;
+            /** Target */
+            target: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "recompute";
         };
         /**
          * RedistributionAnswer
@@ -2468,6 +2574,8 @@ export interface components {
          *         Model FLOPs over what all devices could do in the step time.
          *     samples_per_second, tokens_per_second
          *         Throughput of the whole cluster; a model without sequences has no tokens.
+         *     host
+         *         Bytes in the memory of the machine around a device, for this device; None if nothing lies there.
          *     pipeline
          *         None for a model in one piece.
          */
@@ -2480,6 +2588,7 @@ export interface components {
             diagnostics: components["schemas"]["Diagnostic"][];
             /** Flops */
             flops: number;
+            host: components["schemas"]["CostItem"] | null;
             /** Interval */
             interval: [
                 number,
@@ -2979,7 +3088,7 @@ export interface components {
          */
         Trial: {
             /** Changes */
-            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
+            changes: (components["schemas"]["FactorChange"] | components["schemas"]["KeepChange"] | components["schemas"]["ParameterChange"] | components["schemas"]["RecomputeChange"] | components["schemas"]["PresetChange"] | components["schemas"]["MeshChange"] | components["schemas"]["SplitAxisChange"] | components["schemas"]["BatchChange"] | components["schemas"]["PrecisionChange"] | components["schemas"]["GradientsChange"] | components["schemas"]["PipelineChange"] | components["schemas"]["BoundaryChange"] | components["schemas"]["ClearChange"])[];
         };
         /**
          * UnitView
@@ -3039,6 +3148,8 @@ export type FactorView = components['schemas']['FactorView'];
 export type Figure = components['schemas']['Figure'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FrontWay = components['schemas']['FrontWay'];
+export type Gradients = components['schemas']['Gradients'];
+export type GradientsChange = components['schemas']['GradientsChange'];
 export type GroupView = components['schemas']['GroupView'];
 export type Health = components['schemas']['Health'];
 export type HistoryStep = components['schemas']['HistoryStep'];
@@ -3076,6 +3187,8 @@ export type Proof = components['schemas']['Proof'];
 export type ProofMesh = components['schemas']['ProofMesh'];
 export type ProofRequest = components['schemas']['ProofRequest'];
 export type ProofRow = components['schemas']['ProofRow'];
+export type RecomputeChange = components['schemas']['RecomputeChange'];
+export type RecomputeDecision = components['schemas']['RecomputeDecision'];
 export type RedistributionAnswer = components['schemas']['RedistributionAnswer'];
 export type RedistributionRequest = components['schemas']['RedistributionRequest'];
 export type RedistributionStep = components['schemas']['RedistributionStep'];

@@ -36,6 +36,7 @@ export type {
   Problem,
   Proof,
   ProofRow,
+  RecomputeDecision,
   RedistributionAnswer,
   RedistributionRequest,
   RedistributionStep,

@@ -333,12 +333,13 @@ function sameEdge(plan: PlanState, id: string | null): string | null {
 
 /** Changes that make any plan of the same model this one. */
 export function restore(plan: PlanState): Change[] {
-  const { cluster, global_batch, seq, microbatches, precision, decisions, view } = plan;
+  const { cluster, global_batch, seq, microbatches, precision, gradients, decisions, view } = plan;
   return [
     { type: "clear" },
     { type: "mesh", cluster, axes: view.mesh.map(([name, size]) => ({ name, size })) },
     { type: "batch", global_batch, seq, microbatches },
     { type: "precision", name: precision },
+    { type: "gradients", ...gradients },
     ...decisions,
   ];
 }

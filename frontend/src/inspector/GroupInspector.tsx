@@ -4,6 +4,7 @@ import { buildTree, pathTo } from "../document/tree";
 import { formatBytes, formatInteger, formatSeconds } from "../document/units";
 import { useDocument, usePlan } from "../ui/PlanContext";
 import classes from "./inspector.module.css";
+import { Recompute } from "./Recompute";
 
 /** What a module or a run of layers holds. */
 export function GroupInspector({ group }: { group: GroupView }) {
@@ -57,6 +58,7 @@ export function GroupInspector({ group }: { group: GroupView }) {
           </dd>
         </dl>
       </section>
+      <Recompute target={group.path} />
       <section className={classes["section"]} aria-label="Holds">
         <h3 className="section-title">Holds</h3>
         <ul className={classes["list"]}>

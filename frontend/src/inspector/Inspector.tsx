@@ -10,6 +10,7 @@ import classes from "./inspector.module.css";
 import { MarkedInspector } from "./MarkedInspector";
 import { PlanInspector } from "./PlanInspector";
 import { ReachPicker } from "./ReachPicker";
+import { Recompute } from "./Recompute";
 import { Storage } from "./Storage";
 import { Tensors } from "./Tensors";
 import { Traffic } from "./Traffic";
@@ -52,6 +53,7 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
           <Tensors node={node} />
           <Traffic node={node} />
           <Storage node={node} />
+          <Recompute target={node.target} />
           <Costs node={node} />
         </>
       ) : marked.length > 1 ? (

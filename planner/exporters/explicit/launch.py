@@ -19,7 +19,8 @@ def launch_files(name: str, cluster: ClusterSpec) -> dict[str, str]:
     name
         Of the model; jobs are called after it.
     """
-    job = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].rstrip("-") or "train"
+    # A Service's name begins with a letter.
+    job = f"train-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"[:40].rstrip("-")
     return {
         "launch/torchrun.sh": _torchrun(cluster),
         "launch/slurm.sbatch": _slurm(job, cluster),

@@ -39,6 +39,8 @@ class Lines:
         Module and number of a body → the name of its function.
     dtypes
         What `compute` and `gradient` stand for, to print bytes.
+    ahead
+        How many parameters on the host are brought to the device before they are used: those of a layer.
     """
 
     training: TrainingGraph
@@ -47,6 +49,7 @@ class Lines:
     kinds: Mapping[str, str]
     functions: Mapping[tuple[str, int], str]
     dtypes: Mapping[str, str]
+    ahead: int = 0
 
     def of(self, body: Body, names: Names) -> Iterator[tuple[Statement | Call, list[str]]]:
         """Yield each statement of a body with its lines, under names for its variables."""
@@ -149,7 +152,7 @@ class Lines:
         """Yield the call that brings a value to its readers, under a comment that names the plan's edge."""
         formed = groups(fanout)
         steps = {position: delivery.redistribution for delivery in fanout.forward for position in delivery.readers}
-        regather = fanout.regather and any(r.steps for r in steps.values())
+        regather = fanout.regather and (fanout.host or any(r.steps for r in steps.values()))
         for line in self._comment(fanout):
             yield from wrap(line, WIDTH, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
         arguments = [source, "mesh"]
@@ -169,6 +172,8 @@ class Lines:
             arguments.append(f"backward=[{', '.join(back)}]")
         if regather:
             arguments.append("regather=True")
+        if fanout.host:
+            arguments.append(f"ahead={self.ahead}")
         if fanout.apart and isinstance(read, ParameterUse):
             leaf, _, name = read.name.rpartition(".")
             held = reach(leaf, module, self.kinds) if leaf != module else "self"
@@ -176,7 +181,7 @@ class Lines:
         yield from assignment(targets, f"{call}({', '.join(arguments)})", WIDTH)
 
     def _comment(self, fanout: Fanout) -> Iterator[str]:
-        yield f"# {fanout.value}, {fanout.source}:"
+        yield f"# {fanout.value}, {fanout.source}{' on the host' if fanout.host else ''}:"
         runs = {assembly.title for assembly in self.training.assignment.assemblies}
         for delivery in fanout.forward:
             nodes = (fanout.readers[position].node for position in delivery.readers)

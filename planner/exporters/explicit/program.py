@@ -87,7 +87,7 @@ def groups(fanout: Fanout) -> tuple[Group, ...]:
 
 def is_plain(fanout: Fanout) -> bool:
     """Return whether the value goes to all readers as it is, and its gradient comes back as it is."""
-    if fanout.apart:
+    if fanout.apart or fanout.host:
         return False
     moves = any(d.redistribution.steps for d in (*fanout.forward, *fanout.backward))
     return not moves and len(groups(fanout)) == 1

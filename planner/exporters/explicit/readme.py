@@ -23,6 +23,7 @@ torch {", ".join(TRIED)}. Names that other versions spell differently are in `pa
 ```bash
 launch/torchrun.sh --steps 20                                  # synthetic data
 launch/torchrun.sh --steps 10000 --data tokens-*.bin --schedule cosine --warmup 500 --clip 1 --log-file log.jsonl
+launch/torchrun.sh --steps 10000 --init model.safetensors --save run --save-every 500 --resume
 python train.py --help                                         # every option
 ```
 
@@ -48,10 +49,14 @@ gradients, learning rate, seconds a step, samples and tokens a second, MFU (the 
 planned devices, on GPUs), and the memory of the rank that needs the most. `--profile 10:3` writes a trace of steps 10
 to 12 for each rank.
 
+**Checkpoints.** `--save FOLDER --save-every 500 --keep 3 --resume` writes to a folder that all nodes share and goes on
+from the latest checkpoint there, if there is one. It may have been written by another number of ranks, on another mesh,
+by the bundle of another plan of this model: values and optimizer state are whole tensors by the names of the original
+model, of which each rank reads its part. A checkpoint has its name only when all of it is on the disk. Reading one runs
+nothing that is in it (`parallel/stored.py`); torch's own tools read the same files, but unpickle `.metadata` as it is.
+`--init PATH` starts with the weights of the unsharded model: `.safetensors`, a folder of them, or a saved state dict.
+
 **When something fails.** If a rank raises an error or is killed, all ranks end within half a minute with exit status 1
 and one message that names it. After SIGTERM or SIGINT all ranks end after the same step, with exit status 128 + the
 signal's number.
-
-Parameter names are those of the original model, so its checkpoints can be cut into shards with
-`parallel.layout.shard`.
 """

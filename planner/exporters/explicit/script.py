@@ -15,6 +15,7 @@ from ...core.tensor import TensorMeta
 from ...errors import ExportError
 from .batch import BATCH, batch_multiple, has_batch
 from .fusion import fusion_imports, fusion_lines
+from .stages import torch_schedule
 
 WIDTH = 120
 
@@ -60,7 +61,7 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         f"{_imports(plan, classes)}\n\n"
         f"MODEL = {classes[0] if decisions.pipeline is None else 'by_table(PIPELINE)'}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{inputs}    ),\n)\n\n"
-        'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
+        f'if __name__ == "__main__":\n    main(MODEL, SETTINGS{_others(plan)})\n'
     )
 
 
@@ -76,7 +77,15 @@ def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         modules["model"] = classes[0]
     else:
         modules |= {"parallel.pipeline": "by_table", "stages": "PIPELINE"}
+    if torch_schedule(plan):
+        modules["parallel.torch_pipeline"] = "by_torch"
     return "\n".join(f"from {module} import {name}" for module, name in sorted(modules.items()))
+
+
+def _others(plan: EvaluatedPlan) -> str:
+    """Return the arguments that say what else can run the stages."""
+    found = torch_schedule(plan)
+    return f', torch=by_torch(PIPELINE, "{found}")' if found else ""
 
 
 def step_text(training: TrainingGraph, decisions: Decisions) -> str:

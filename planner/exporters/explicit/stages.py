@@ -30,6 +30,19 @@ def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str
     return {STAGES: "\n".join(lines) + "\n", SCHEDULE: plan.schedule_text}
 
 
+def torch_schedule(plan: EvaluatedPlan) -> str:
+    """Return the class of `torch.distributed.pipelining` that can run the stages; empty if there is none.
+
+    There, a stage sends to the next one alone.
+    """
+    if not plan.torch_schedule:
+        return ""
+    each = parts(plan.training)
+    source = _sources(each)
+    hops = {(part.number or 0) - source[received.node] for part in each for received in part.received}
+    return plan.torch_schedule if hops <= {1} else ""
+
+
 def stage_spans(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[Span, ...]:
     """Return the lines of `stages.py` that say how a value gets from stage to stage."""
     return () if plan.decisions.pipeline is None else _written(plan, classes)[1]

@@ -85,7 +85,7 @@ class Writer:
         loops = {assemblies[index].title: body for index, body in self.tops.items() if index}
         self.lines = Lines(
             training=self.training, scope=self.scope, loops=loops, kinds=kinds, functions=self.functions,
-            dtypes=self.dtypes,
+            dtypes=self.dtypes, ahead=_ahead(self.training),
         )  # fmt: skip
 
     def write(self, module: str) -> ClassText:
@@ -267,14 +267,21 @@ class Writer:
     def _update(self, name: str) -> str:
         """Return the entry of a parameter whose gradient or optimizer state does not lie like the parameter."""
         scope = self.training.scopes[self.scope]
+        placed = scope.assembly.parameter(name)
+        assert placed is not None
         update = next((u for u in scope.updates if u.parameter == name), None)
         if update is None:
-            return ""
+            # One that is not trained.
+            return f'"{name.rpartition(".")[2]}": Update(place="host")' if placed.place == "host" else ""
         apart = [f for f in scope.fanouts if f.value == name and f.apart]
-        if not apart and not update.apart:
+        on_host = {
+            key: p for key, p in (("place", placed.place), ("state_place", placed.optimizer_place)) if p == "host"
+        }
+        if not apart and not update.apart and not on_host:
             return ""
         arguments = [f'gradient="{f.gradient}"' + ", deferred=True" * f.deferred for f in apart]
-        arguments += [f'state="{update.values.source}"'] * update.apart
+        arguments += [f'state="{update.values.source}"'] * (update.apart or len(on_host) == 1)
+        arguments += [f'{key}="{place}"' for key, place in on_host.items()]
         for role, moved in (("master", update.master), ("reduce", update.gradient), ("publish", update.values)):
             if moved.steps:
                 arguments.append(f"{role}=[{calls(moved, self.training.assignment.mesh)}]")
@@ -288,6 +295,11 @@ class Writer:
             for body in self.bodies[module]
             for line in body.lines
         )  # fmt: skip
+
+
+def _ahead(training: TrainingGraph) -> int:
+    """Return the most parameters on the host that a layer fetches; outside of layers, one at least."""
+    return max((sum(f.host for f in scope.fanouts) for scope in training.scopes[1:]), default=1)
 
 
 def _below(path: str, module: str) -> str:

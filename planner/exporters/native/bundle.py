@@ -28,6 +28,7 @@ from .whole import whole
 
 UNDERSTOOD = frozenset({
     "cluster", "mesh", "global_batch", "seq", "microbatches", "precision", "factors", "kept", "parameters",
+    "gradients",
 })  # fmt: skip
 """Decisions that this form knows; any other one must be as it is by default."""
 
@@ -72,6 +73,10 @@ def _hold_decisions(decisions: Decisions, precision: Precision, problems: Proble
         if field.name not in UNDERSTOOD and getattr(decisions, field.name) != field.default:
             problems.add(field.name, f"the plan decides on {field.name.replace('_', ' ')}, which this form does not "
                          "write yet")  # fmt: skip
+    gradients = decisions.gradients
+    if gradients.reduction != "mean" or gradients.compression != "none" or gradients.fusion not in {"none", "auto"}:
+        problems.add("gradients", f"they are reduced as {gradients.reduction}, fused by {gradients.fusion} and passed "
+                     f"as {gradients.compression}; fully_shard fuses those of a layer, beside backward")  # fmt: skip
     if precision.compute == "float16":
         problems.add("precision", f"{precision.name} computes in fp16, whose losses have to be scaled")
 

@@ -27,8 +27,8 @@ def together(work: Callable[[], Result]) -> list[Result]:
     outcome: tuple[str, Any] = ("", None)
     try:
         outcome = ("", work())
-    except Exception as cause:
-        # Whatever it is: the other ranks would wait for this one.
+    except (OSError, RuntimeError, TypeError, ValueError) as cause:
+        # The other ranks would wait for this one.
         told = str(cause) if isinstance(cause, CheckpointError | OSError) else f"{type(cause).__name__}: {cause}"
         outcome = (told, None)
     outcomes: list[tuple[str, Any]] = [outcome]

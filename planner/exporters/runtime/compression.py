@@ -110,7 +110,8 @@ class _Blocks:
     def _expanded(self, rows: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
         """Return rows of numbers for rows of bytes."""
         cut = self.number_bytes(size)
-        scales = rows[:, cut:].contiguous().view(torch.float32).to(dtype)
+        # A copy, since four bytes are one number only where they begin at a multiple of four.
+        scales = rows[:, cut:].clone(memory_format=torch.contiguous_format).view(torch.float32).to(dtype)
         return self.decode(rows[:, :cut], size).to(dtype) * scales.repeat_interleave(BLOCK, dim=1)[:, :size]
 
 

@@ -112,20 +112,20 @@ def is_consequence(error: BaseException) -> bool:
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
-def join(timeout: float) -> torch.device:
+def join(timeout: timedelta) -> torch.device:
     """Join the process group that torchrun's variables describe, if there are any, and return where this rank computes.
 
     Parameters
     ----------
     timeout
-        Seconds that a collective may take.
+        How long a collective may take.
     """
     gpu = torch.cuda.is_available()
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if gpu:
         torch.cuda.set_device(local_rank)
     if "RANK" in os.environ:
-        dist.init_process_group("nccl" if gpu else "gloo", timeout=timedelta(seconds=timeout))
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=timeout)
     return torch.device(f"cuda:{local_rank}" if gpu else "cpu")
 
 

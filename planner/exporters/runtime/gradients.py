@@ -35,6 +35,9 @@ class Exchange(Protocol):
     def open(self, model: nn.Module, mesh: Mesh) -> None:
         """Give the gradients of a model their buckets, unless they have them."""
 
+    def uncompressed(self) -> Exchange:
+        """Return the same buckets, passed as they are."""
+
 
 class Gradient:
     """The gradient of one parameter, added up over microbatches.
@@ -50,6 +53,8 @@ class Gradient:
     ----------
     buckets
         Way → the bucket that reduces what comes back by it.
+    later
+        Steps of the raw gradient that a compiled model leaves in the parameter's `grad`; None without one.
     """
 
     def __init__(self, layout: str, *, deferred: bool) -> None:
@@ -57,6 +62,7 @@ class Gradient:
         self.deferred = deferred
         self.total: torch.Tensor | None = None
         self.buckets: dict[int, Bucket] = {}
+        self.later: Steps | None = None
         self._raw: dict[tuple[int, Steps], torch.Tensor] = {}
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
@@ -106,7 +112,13 @@ def own_gradients(model: nn.Module) -> dict[str, Gradient]:
 
 def finish_gradients(model: nn.Module, mesh: Mesh) -> None:
     """Finish the gradients of a step."""
-    own = own_gradients(model).values()
+    named = own_gradients(model)
+    own = named.values()
+    for name in [name for name, gradient in named.items() if gradient.later is not None]:
+        parameter = model.get_parameter(name)
+        raw, parameter.grad = parameter.grad, None
+        if raw is not None:
+            named[name].add(0, named[name].later or (), raw, mesh)
     for gradient in own:
         gradient.finish(mesh)
     for bucket in {id(b): b for gradient in own for b in gradient.buckets.values()}.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from datetime import timedelta
 from itertools import product
 from math import prod
 from typing import Any, TypeVar
@@ -32,12 +33,15 @@ class Mesh:
         If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
+    timeout
+        How long a collective may take in the groups that are made from now on; None for torch's default.
     step, sequence, last
         Where training is: the optimizer step, the first sequence of the microbatch in the step's batch, and whether
-        this is the step's last microbatch.
+        this is the step's last microbatch, in a pipeline the last of its stage.
     """
 
     compute: torch.dtype = torch.float32
+    timeout: timedelta | None = None
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
         ranks = prod(sizes.values())
@@ -109,7 +113,7 @@ class Mesh:
                     f"name these axes among the groups of the pipeline"
                 )
             members = {axis: list(range(self.sizes[axis])) for axis in key}
-            self._groups[key], _ = dist.new_subgroups_by_enumeration(self._apart(members))
+            self._groups[key], _ = dist.new_subgroups_by_enumeration(self._apart(members), timeout=self.timeout)
         return self._groups[key]
 
     def line(self, axis: str, coordinates: tuple[int, ...]) -> dist.ProcessGroup:
@@ -126,7 +130,7 @@ class Mesh:
         for axes in sets:
             self.group(axes)
         for axis, coordinates in lines:
-            group, _ = dist.new_subgroups_by_enumeration(self._apart({axis: sorted(coordinates)}))
+            group, _ = dist.new_subgroups_by_enumeration(self._apart({axis: sorted(coordinates)}), timeout=self.timeout)
             self._lines[axis, coordinates] = group
             if group is not None and self.device.type != "cpu":
                 # Connects now: a first message would make its sender wait until it is received.

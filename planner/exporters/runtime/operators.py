@@ -222,7 +222,12 @@ def full_attention(
 ) -> torch.Tensor:
     """Attend to all keys, with a bias on the scores, or to those that a mask shows."""
     grouped = q.shape[1] != k.shape[1]
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped)
+    if bias is None or out.numel() or not bias.requires_grad:
+        return out
+    # torch forgets the bias of an empty result. Its gradient of zeros has to come back all the same: where that is
+    # redistributed, the ranks that have some wait for this one.
+    return out + bias.sum()
 
 
 def attention_scores(q: torch.Tensor, k: torch.Tensor, *, scale: float) -> torch.Tensor:

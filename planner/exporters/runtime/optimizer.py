@@ -47,8 +47,10 @@ class MasterAdamW:
             if parameter.requires_grad
             for update in (updates.get(name, Update()),)
         ]
-        masters = [part.master for part in self.parts]
-        self.adam = torch.optim.AdamW(masters, betas=betas, weight_decay=weight_decay)
+        # Where both are, those on the host and those on the device are updated apart.
+        places = {part.master.device: None for part in self.parts}
+        groups = [{"params": [p.master for p in self.parts if p.master.device == place]} for place in places]
+        self.adam = torch.optim.AdamW(groups, betas=betas, weight_decay=weight_decay)
 
     @torch.no_grad()
     def step(self, rate: float, factor: torch.Tensor | float = 1.0) -> None:
@@ -67,7 +69,8 @@ class MasterAdamW:
             if gradient is not None:
                 moved = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
                 # Whose gradient this is does not need it any more.
-                part.master.grad = moved if isinstance(factor, float) and factor == 1 else moved.mul_(factor)
+                moved = moved if isinstance(factor, float) and factor == 1 else moved.mul_(factor)
+                part.master.grad = moved.to(part.master.device)
         for group in self.adam.param_groups:
             group["lr"] = rate
         self.adam.step()
@@ -81,7 +84,9 @@ class MasterAdamW:
             if part.master is not part.parameter:
                 # Rounded first, so that fewer bytes are passed.
                 values = part.master.to(part.parameter.dtype)
-                part.parameter.copy_(run(part.update.publish, values, self.mesh))
+                if part.update.publish:
+                    values = run(part.update.publish, values.to(self.mesh.device), self.mesh)
+                part.parameter.copy_(values)
 
     def clear(self) -> None:
         """Clear the gradients without an update."""
@@ -100,5 +105,6 @@ def _master(parameter: nn.Parameter, update: Update, mesh: Mesh) -> nn.Parameter
     whole = parameter.dtype in {torch.float32, torch.float64}
     if whole and update.state is None:
         return parameter
-    values = run(update.master, parameter.detach(), mesh)
-    return nn.Parameter(values.clone() if whole else values.float())
+    values = run(update.master, parameter.detach().to(mesh.device), mesh)
+    place = "cpu" if update.state_place == "host" else mesh.device
+    return nn.Parameter(values.to(place, parameter.dtype if whole else torch.float32, copy=True))

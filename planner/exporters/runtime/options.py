@@ -32,6 +32,7 @@ class Options:
     dtype: str
     microbatches: int
     compile: bool
+    pipelining: str
     log_every: int
     log_file: str | None
     profile: tuple[int, int] | None
@@ -41,15 +42,17 @@ class Options:
     checkpoints: Checkpoints
 
 
-def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options:
+def parse(settings: Settings, arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> Options:
     """Return the options; `--help` and mistakes end the process.
 
     Parameters
     ----------
     arguments
         In place of the command line's.
+    others
+        What else can run the stages of a pipeline than its table.
     """
-    parser = _parser(settings)
+    parser = _parser(settings, others)
     namespace = parser.parse_args(arguments)
     found = {name: value for name, value in vars(namespace).items() if name in Options.__dataclass_fields__}
     found |= {"data": tuple(namespace.data), "betas": tuple(namespace.betas)}
@@ -66,7 +69,7 @@ def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options
     return options
 
 
-def _parser(settings: Settings) -> argparse.ArgumentParser:
+def _parser(settings: Settings, others: Sequence[str]) -> argparse.ArgumentParser:
     planned = settings.microbatches
     size = (
         f"{settings.samples} sequences of {settings.tokens} tokens"
@@ -77,55 +80,85 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=f"Train the model by its plan: ranks {mesh}, {size} a step. Start it on every rank with torchrun, "
         "or as the files in launch/ do.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     run = parser.add_argument_group("run")
-    run.add_argument("--steps", type=int, default=20, help="optimizer steps of the whole run")
-    run.add_argument("--seed", type=int, default=0, help="of initial values and of the order of the data")
+    run.add_argument("--steps", type=int, default=20, help="optimizer steps of the whole run (%(default)s)")
+    run.add_argument("--seed", type=int, default=0, help="of initial values and of the order of the data (%(default)s)")
 
     data = parser.add_argument_group("data")
     data.add_argument(
         "--data", nargs="+", default=(), metavar="FILE",
         help="files of tokens, raw and without a header; synthetic batches without any",
     )  # fmt: skip
-    data.add_argument("--data-type", default=TYPES[0], choices=TYPES, help="what a token is in these files")
+    data.add_argument(
+        "--data-type", default=TYPES[0], choices=TYPES, help="what a token is in these files (%(default)s)"
+    )
 
     adam = parser.add_argument_group("optimizer (AdamW)")
-    adam.add_argument("--lr", type=float, default=3e-4, help="learning rate, the highest one")
-    adam.add_argument("--schedule", default=SCHEDULES[0], choices=SCHEDULES, help="how it goes on after the warm-up")
-    adam.add_argument("--warmup", type=int, default=0, metavar="STEPS", help="steps in which it rises to --lr")
-    adam.add_argument("--lr-end", type=float, default=0.0, metavar="LR", help="where a line or a cosine leads")
-    adam.add_argument("--weight-decay", type=float, default=0.1, help="decoupled weight decay")
-    adam.add_argument("--betas", type=float, nargs=2, default=(0.9, 0.95), metavar=("B1", "B2"), help="of the moments")
-    adam.add_argument("--clip", type=float, default=None, metavar="NORM", help="largest norm of all gradients together")
+    adam.add_argument("--lr", type=float, default=3e-4, help="learning rate, the highest one (%(default)s)")
+    adam.add_argument(
+        "--schedule", default=SCHEDULES[0], choices=SCHEDULES, help="how it goes on after the warm-up (%(default)s)"
+    )
+    adam.add_argument(
+        "--warmup", type=int, default=0, metavar="STEPS", help="steps in which it rises to --lr (%(default)s)"
+    )
+    adam.add_argument(
+        "--lr-end", type=float, default=0.0, metavar="LR", help="where a line or a cosine leads (%(default)s)"
+    )
+    adam.add_argument("--weight-decay", type=float, default=0.1, help="decoupled weight decay (%(default)s)")
+    adam.add_argument(
+        "--betas", type=float, nargs=2, default=(0.9, 0.95), metavar=("B1", "B2"), help="of the moments (0.9 0.95)"
+    )
+    adam.add_argument(
+        "--clip",
+        type=float,
+        default=None,
+        metavar="NORM",
+        help="largest norm of all gradients together; without it, any",
+    )
 
     compute = parser.add_argument_group("computation")
     compute.add_argument(
         "--dtype", default=settings.dtype, choices=DTYPES,
         help="of parameters and computation; below float32 the optimizer keeps a float32 copy, and float16 scales "
-        "the loss",
+        "the loss (%(default)s)",
     )  # fmt: skip
     compute.add_argument(
-        "--microbatches", type=int, default=planned, metavar="N", help="parts of a step that run one after the other"
+        "--microbatches",
+        type=int,
+        default=planned,
+        metavar="N",
+        help="parts of a step that run one after the other (%(default)s)",
     )
+    if others:
+        compute.add_argument(
+            "--pipelining", default=others[0], choices=("table", *others),
+            help="what runs the stages: the table of actions, or torch.distributed.pipelining (%(default)s)",
+        )  # fmt: skip
+    else:
+        parser.set_defaults(pipelining="table")
     compute.add_argument("--compile", action="store_true", help="compile the model with torch.compile")
 
     report = parser.add_argument_group("reports")
-    report.add_argument("--log-every", type=int, default=1, metavar="STEPS", help="steps between two lines of the log")
+    report.add_argument(
+        "--log-every", type=int, default=1, metavar="STEPS", help="steps between two lines of the log (%(default)s)"
+    )
     report.add_argument("--log-file", default=None, metavar="FILE", help="append the log here, a JSON object a line")
     report.add_argument(
         "--profile", type=_window, default=None, metavar="FIRST:COUNT",
         help="profile COUNT steps from step FIRST on, into a trace of each rank",
     )  # fmt: skip
-    report.add_argument("--profile-folder", default="profile", metavar="FOLDER", help="where traces go")
+    report.add_argument("--profile-folder", default="profile", metavar="FOLDER", help="where traces go (%(default)s)")
 
     add_options(parser)
 
     failure = parser.add_argument_group("failure")
-    failure.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds a collective may take")
+    failure.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="seconds a collective may take (%(default)s)"
+    )
     failure.add_argument(
         "--patience", type=float, default=15.0, metavar="S",
-        help="seconds without a sign of life after which a rank is taken for gone, and all ranks end",
+        help="seconds without a sign of life after which a rank is taken for gone, and all ranks end (%(default)s)",
     )  # fmt: skip
     return parser
 

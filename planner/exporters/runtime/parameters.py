@@ -30,6 +30,8 @@ class Update:
         Whether raw gradients are kept over the microbatches.
     state
         Layout of the optimizer's values and state, if it has values of its own.
+    place, state_place
+        `device` or `host`: where the values are stored, and where the optimizer's values and state lie.
     master, reduce, publish
         Steps from the stored values to the optimizer's, from the gradient to the optimizer's layout, and from new
         values to where they are stored.
@@ -37,7 +39,9 @@ class Update:
 
     gradient: str | None = None
     deferred: bool = False
+    place: str = "device"
     state: str | None = None
+    state_place: str = "device"
     master: Steps = ()
     reduce: Steps = ()
     publish: Steps = ()
@@ -70,7 +74,8 @@ class Weights(nn.Module):
             if update.gradient is not None
         }
         for name, (shape, layout, kind) in specs.items():
-            empty = torch.empty(local_shape(layout, shape, mesh), device=mesh.device)
+            place = "cpu" if name in self.updates and self.updates[name].place == "host" else mesh.device
+            empty = torch.empty(local_shape(layout, shape, mesh), device=place)
             self.register_parameter(name, nn.Parameter(empty, requires_grad=kind not in UNTRAINED))
 
     if TYPE_CHECKING:
@@ -108,6 +113,10 @@ def updates_of(model: nn.Module) -> dict[str, Update]:
 def initialise(model: nn.Module, mesh: Mesh, *, seed: int, std: float = 0.02) -> None:
     """Fill every parameter from a generator seeded by its name: the same global values on any mesh."""
     parameters = dict(model.named_parameters())
+    for name, update in updates_of(model).items():
+        if update.place == "host" and mesh.device.type == "cuda":
+            # Only from pinned memory do copies run beside the computation.
+            parameters[name].data = parameters[name].data.pin_memory()
     for name, (shape, layout, kind) in specs_of(model).items():
         if kind in {"normal", *UNTRAINED}:
             digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import torch
 
@@ -12,7 +11,6 @@ from .data import Batch
 from .mail import Mail, lines, reads, writes
 from .mesh import Mesh
 from .passes import Passes, Tensors
-from .regather import regathering
 from .settings import Settings
 from .staged import Staged
 from .stages import Pipeline
@@ -33,6 +31,9 @@ class _ByTable(Staged):
         }
         self.cells = read_row(pipeline.rows[self.place])
         self.mail = Mail(pipeline, mesh)
+        # Gradients that wait for the end can go now, unless another stage of this rank adds to them.
+        lasts = {action.stage: action for cell in self.cells for action in cell if action.kind in "BW"}
+        self.final = {action for stage, action in lasts.items() if not self.shares(stage)}
 
     def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run all cells."""
@@ -43,7 +44,7 @@ class _ByTable(Staged):
             # What the next cell needs comes while this one computes.
             self.mail.ask(message for later in needs[index : index + 2] for message in later)
             for action in cell:
-                self.begin(action.microbatch, settings)
+                self.begin(action.microbatch, settings, last=action in self.final)
                 if action.kind == "F":
                     total = total + self._forward(action, batch, settings, scale)
                 elif action.kind == "W":
@@ -62,8 +63,9 @@ class _ByTable(Staged):
             received[wire.value] = self.mail.take(message).requires_grad_(wire.gradient)
         inputs, weight = self.inputs(action.stage, action.microbatch, batch, settings)
         passes = self.passes[action.stage]
-        with regathering() if settings.regather else nullcontext():
-            values = passes.forward(action.microbatch, inputs, received, weight, scale)
+        values = passes.forward(
+            action.microbatch, inputs, received, weight=weight, scale=scale, regather=settings.regather
+        )
         for message in writes(self.pipeline, action):
             self.mail.give(message, values[self.pipeline.wires[message.wire].value])
         return 0.0 if weight is None else values[passes.stage.gives[-1]].detach()

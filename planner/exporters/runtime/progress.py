@@ -116,7 +116,7 @@ class Progress:
             seconds=seconds,
             samples_per_second=self.settings.samples / seconds,
             tokens_per_second=self.settings.samples * self.settings.tokens / seconds if self.settings.tokens else None,
-            mfu=self.settings.flops / seconds / self.peak if self.peak and self.settings.flops else None,
+            mfu=self.mfu(seconds),
             memory_bytes=memory,
         )
         if self.mesh.rank == 0:
@@ -126,6 +126,10 @@ class Progress:
                     file.write(record.json() + "\n")
         self._since, self._steps = perf_counter(), 0
         return record
+
+    def mfu(self, seconds: float) -> float | None:
+        """Return the share of the devices' peak that steps of so many seconds use; None where there is no peak."""
+        return self.settings.flops / seconds / self.peak if self.peak and self.settings.flops else None
 
     def _memory(self) -> int:
         device = self.mesh.device

@@ -14,12 +14,13 @@ import torch
 
 from .gradients import Gradient, Step, Steps, run
 from .mesh import Mesh
+from .offload import fetch
 from .regather import remember, told_apart
 
 
 def reshard(
     value: torch.Tensor, mesh: Mesh, *, forward: Steps = (), backward: Steps = (), regather: bool = False,
-    gradient: Gradient | None = None,
+    gradient: Gradient | None = None, ahead: int | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Return `value` as its readers want it.
 
@@ -33,9 +34,11 @@ def reshard(
         Do not keep the result for backward: do the forward steps again when backward needs it.
     gradient
         Where the gradient of a parameter goes, if not to its `grad`.
+    ahead
+        Of a parameter on the host: how many further ones are brought to the device meanwhile; None for any other value.
     """
     (result,) = fan_out(
-        value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather, gradient=gradient
+        value, mesh, forward=[forward], backward=[(backward, (0,))], regather=regather, gradient=gradient, ahead=ahead
     )
     return result
 
@@ -48,6 +51,7 @@ def fan_out(
     backward: Sequence[tuple[Steps, Sequence[int]]],
     regather: bool = False,
     gradient: Gradient | None = None,
+    ahead: int | None = None,
 ) -> tuple[torch.Tensor, ...]:
     """Return one tensor per group of readers.
 
@@ -58,11 +62,21 @@ def fan_out(
     backward
         Steps on a gradient, with the positions of the groups whose gradients are added before these steps.
     """
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient)
-    if regather:
+    compiling = torch.compiler.is_compiling()
+    if compiling and gradient is not None and len(backward) == 1 and not any(forward):
+        # The backward of a compiled model may write into no object: `finish_gradients` does the steps.
+        gradient.later, members = backward[0]
+        backward, gradient = [((), members)], None
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient, ahead)
+    # What a compiled model keeps for its backward is its compiler's choice.
+    if regather and not compiling:
         for steps, result in zip(forward, results, strict=True):
-            remember(result, partial(run, steps, value.detach(), mesh))
+            remember(result, partial(_brought, value.detach(), mesh, steps, ahead))
     return results
+
+
+def _brought(value: torch.Tensor, mesh: Mesh, steps: Steps, ahead: int | None) -> torch.Tensor:
+    return run(steps, value if ahead is None else fetch(value, mesh, ahead), mesh)
 
 
 class _FanOut(torch.autograd.Function):
@@ -75,9 +89,12 @@ class _FanOut(torch.autograd.Function):
         backward: Any,
         regather: bool,
         gradient: Gradient | None,
+        ahead: int | None,
     ) -> tuple[torch.Tensor, ...]:
         ctx.mesh, ctx.steps, ctx.gradient = mesh, backward, gradient
         ctx.set_materialize_grads(False)
+        if ahead is not None:
+            value = fetch(value, mesh, ahead)
         made: dict[tuple[Step, ...], torch.Tensor] = {}
         results = []
         for steps in forward:
@@ -93,10 +110,12 @@ class _FanOut(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         total: torch.Tensor | None = None
         for way, (steps, members) in enumerate(ctx.steps):
-            raw = [g for m in members if (g := gradients[m]) is not None]
+            # In two lists, since torch.compile follows no assignment within a comprehension.
+            given = [gradients[m] for m in members]
+            raw = [g for g in given if g is not None]
             if raw and ctx.gradient is not None:
                 ctx.gradient.add(way, steps, sum(raw[1:], raw[0]), ctx.mesh)
             elif raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, *[None] * 5
+        return total, *[None] * 6

@@ -62,6 +62,11 @@ class Staged(nn.Module):
         for module in self.children():
             yield from module.named_modules(memo, prefix, remove_duplicate)
 
+    def compile(self, *arguments: object, **options: object) -> None:
+        """Compile each stage."""
+        for module in self.children():
+            module.compile(*arguments, **options)
+
     def ranks_holding(self, name: str) -> int:
         """Return how many ranks hold a parameter or a shard of it."""
         others = (axis for axis in self.mesh.sizes if axis != self.pipeline.axis)
@@ -89,9 +94,15 @@ class Staged(nn.Module):
     def run(self, batch: Batch, settings: Settings, scale: float) -> torch.Tensor:
         """Run forward and backward of all microbatches; return what this rank has of the loss, zero if nothing."""
 
-    def begin(self, index: int, settings: Settings) -> None:
-        """Say which microbatch is worked on."""
-        self.mesh.sequence = index * (settings.samples // settings.microbatches)
+    def shares(self, stage: int) -> bool:
+        """Return whether another stage of this rank has a parameter of a stage."""
+        others = [module for other, module in self.modules_of.items() if other != stage]
+        held = {parameter for module in others for parameter in module.parameters()}
+        return any(parameter in held for parameter in self.modules_of[stage].parameters())
+
+    def begin(self, index: int, settings: Settings, *, last: bool = False) -> None:
+        """Say which microbatch is worked on, and whether no more gradients come from its stage in this step."""
+        self.mesh.sequence, self.mesh.last = index * (settings.samples // settings.microbatches), last
 
     def inputs(self, stage: int, index: int, batch: Batch, settings: Settings) -> tuple[Tensors, float | None]:
         """Return the inputs of the model that a stage takes of a microbatch, as this rank holds them.

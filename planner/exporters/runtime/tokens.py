@@ -99,15 +99,16 @@ def token_feeds(feeds: Sequence[Feed]) -> tuple[Feed, Feed | None]:
 def shuffled(index: int, count: int, seed: int, epoch: int) -> int:
     """Return where a permutation of `range(count)` sends `index`, without making the permutation.
 
-    A Feistel network of four rounds permutes the least even number of bits that hold `count`; what it sends outside is
+    A Feistel network permutes the least even number of bits that hold `count`; what it sends outside is
     sent on until it falls inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
+    Of few places, fewer than eight rounds prefer some.
     """
     half = max((count - 1).bit_length() + 1, 2) // 2
     mask = (1 << half) - 1
     place = index
     while True:
         left, right = place >> half, place & mask
-        for turn in range(4):
+        for turn in range(8):
             left, right = right, left ^ (_hash(seed, epoch, turn, right) & mask)
         place = left << half | right
         if place < count:
