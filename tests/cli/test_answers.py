@@ -114,11 +114,11 @@ def test_shape_of_an_evaluation():
     found = answer("evaluate", *TP)
     assert set(found) == {
         "model", "plan", "step_time", "mfu", "samples_per_second", "tokens_per_second", "flops", "memory",
-        "host_memory", "collectives", "diagnostics", "costs", "units",
+        "host_memory", "collectives", "diagnostics", "pipeline", "costs", "units",
     }  # fmt: skip
     assert found["plan"] == {
         "cluster": "1x8-h100-sxm", "devices": 8, "mesh": [{"axis": "tp", "size": 8}], "global_batch": 1, "seq": 8192,
-        "microbatches": 1, "precision": "bf16", "assumed": ["cluster", "global_batch", "seq"],
+        "microbatches": 1, "precision": "bf16", "pipeline": None, "assumed": ["cluster", "global_batch", "seq"],
     }  # fmt: skip
     seconds = found["step_time"]["seconds"]
     low, high = found["step_time"]["interval"]
@@ -133,6 +133,19 @@ def test_shape_of_an_evaluation():
         "count", "source", "target", "parameter", "again", "gradients",
     }  # fmt: skip
     assert found["tokens_per_second"] == pytest.approx(8192 / seconds)
+
+
+def test_stages_of_a_pipeline():
+    found = answer("evaluate", "llama-tiny", "--mesh", "pp:2", "--microbatches", "4", "--pipeline", "pp:zb-h1",
+                   "--stage", "layers.0=0", "--stage", "layers.1-3=1")  # fmt: skip
+    assert found["plan"]["pipeline"]["schedule"] == "zb-h1"
+    pipeline = found["pipeline"]
+    assert [stage["ranks"] for stage in pipeline["stages"]] == [[0], [1]]
+    assert "model.layers.1-3" in pipeline["stages"][1]["runs"]
+    assert found["memory"]["bytes"] == pytest.approx(max(pipeline["rank_memory_bytes"]))
+    assert pipeline["lower_bound"] <= found["step_time"]["seconds"]
+    ran = shardwright("evaluate", "llama-tiny", "--mesh", "pp:2", "--microbatches", "4", "--pipeline", "pp")
+    assert "pipeline  1f1b, 2 stages on 2 ranks, 4 microbatches" in ran.out
 
 
 def test_every_field_is_in_the_reference():

@@ -67,7 +67,7 @@ MODELS = [
     ),
     (
         "future.json", "document.version",
-        "The plan file is of version 99; this Shardwright reads 1 and 2. "
+        "The plan file is of version 99; this Shardwright reads 1, 2 and 3. "
         "Update Shardwright, or write the plan again with this one.",
     ),
 ]  # fmt: skip
@@ -110,8 +110,8 @@ OPTIONS = [
     ),
     (
         "--mesh tp:4 --preset fsdp:tp", "plan.preset-unknown",
-        "There is no preset 'fsdp'. Use one of: data_parallel, expert_parallel, megatron, "
-        "sequence_parallel, zero1, zero2, zero3.",
+        "There is no preset 'fsdp'. Use one of: data_parallel, expert_parallel, megatron, offload_optimizer, "
+        "offload_parameters, recompute_full, recompute_selective, sequence_parallel, zero1, zero2, zero3.",
     ),
     (
         "--mesh tp:4 --preset megatron:dp", "mesh.axis-unknown",
@@ -133,7 +133,7 @@ OPTIONS = [
     (
         "--mesh tp:4 --store|lm_head.weight", "cli.store-syntax",
         "--store 'lm_head.weight' does not say which parameters are stored where. "
-        "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp'.",
+        "Write e.g. '* dp regather', 'lm_head.weight [tp, -]' or '* optimizer dp host'.",
     ),
     (
         "--mesh tp:4 --keep|residual_mlp tp", "cli.keep-syntax",
