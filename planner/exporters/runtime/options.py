@@ -132,7 +132,7 @@ def _parser(settings: Settings, others: Sequence[str]) -> argparse.ArgumentParse
     )
     if others:
         compute.add_argument(
-            "--pipelining", default="table", choices=("table", *others),
+            "--pipelining", default=others[0], choices=("table", *others),
             help="what runs the stages: the table of actions, or torch.distributed.pipelining (%(default)s)",
         )  # fmt: skip
     else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -26,7 +26,12 @@ def recompute(function: Callable[..., Result], mesh: Mesh, *given: torch.Tensor)
 
     Backward calls the function again, as far as the last operator that keeps something, collectives with it.
     """
+    if not torch.is_grad_enabled():
+        return function(*given)
     at = mesh.step, mesh.sequence
+    # Kept as any operator keeps what it needs: a gathered parameter that was let go is gathered again.
+    inputs = _Inputs.apply(torch.empty((), requires_grad=True), *given)
+    wanted = [x.requires_grad for x in given]
 
     def again() -> None:
         # Backward may come when the next microbatch has gone through the model.
@@ -34,13 +39,27 @@ def recompute(function: Callable[..., Result], mesh: Mesh, *given: torch.Tensor)
         mesh.step, mesh.sequence = at
         try:
             with torch.enable_grad():
-                function(*(x.detach().requires_grad_(x.requires_grad) for x in given))
+                kept = zip(inputs.grad_fn.saved_tensors, wanted, strict=True)
+                function(*(x.detach().requires_grad_(with_gradient) for x, with_gradient in kept))
         finally:
             mesh.step, mesh.sequence = now
 
     dropped = _Dropped(again)
     with saved_tensors_hooks(dropped.drop, _Place.tensor):
         return function(*given)
+
+
+class _Inputs(torch.autograd.Function):
+    """Keeps tensors as an operator does, and computes nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(*given)
+        return anchor.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *_: torch.Tensor) -> Any:
+        raise AssertionError("nothing depends on this")
 
 
 class _Enough(Exception):
