@@ -1,7 +1,7 @@
 """A small decoder in hand-written stages, as a bundle has them; copied into test bundles as `model.py`.
 
-The mesh has the axes pp, dp and tp. The head is the embedding, a gain is used by every layer, the first layer's result
-skips to the last stage, and so do the tokens' positions, which have no gradient.
+The mesh has the axes pp, dp and tp. The head is the embedding, and a gain is used by every layer. The first layer's
+result is read by the second stage and the last; the last also reads the tokens' positions, which have no gradient.
 """
 
 from functools import partial
@@ -100,6 +100,8 @@ class Part(nn.Module):
                         backward=over(mesh, Slice(1, ("tp",))))  # fmt: skip
         gain = self.gain()
         for index, layer in self.layers.items():
+            if index == "1":
+                x = x + 0.1 * at["skip"]
             x = layer(x, gain)
             if index == "0":
                 at["skip"] = x
@@ -146,6 +148,8 @@ def tables(cuts, zero, *, skips=True):
             takes, gives = (*takes, *(extra if last else ()), "labels"), ("loss",)
         elif i == 0 or not skips:
             gives = (*gives, *extra)
+        if skips and i == 1 and last > 1:
+            takes = (*takes, "skip")
         if not skips and 0 < i < last:
             takes = (*takes, *extra)
         stages.append(Stage(build=partial(Part, first=first, stop=stop, zero=zero, names=(takes, gives)),
@@ -158,6 +162,8 @@ def tables(cuts, zero, *, skips=True):
                 wires.append(Wire(value="skip", source=i, target=to, shape=shape, layout=whole_shape))
                 wires.append(Wire(value="places", source=i, target=to, shape=(BATCH, LENGTH), layout="[dp, -]",
                                   dtype="int64", gradient=False))  # fmt: skip
+    if skips and last > 1:
+        wires.append(Wire(value="skip", source=0, target=1, shape=shape, layout=whole_shape))
     shared = {"gain.weight": tuple(range(count))}
     if last:
         shared["embed.weight"] = (0, last)

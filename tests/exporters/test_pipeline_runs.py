@@ -78,13 +78,14 @@ def test_every_schedule_on_two_stages_a_rank_or_one(turn: int, name: str, tmp_pa
 def messages(run: Run, place: int) -> Counter[int]:
     """Return how many messages of how many bytes the ranks at a place of the pipeline send in a step.
 
-    x goes from each stage to the next, cut over dp and tp; from the first to the last go the first layer's result, cut
-    over dp, and the places, which have no gradient.
+    x goes from each stage to the next, cut over dp and tp; from the first to the second and the last goes the first
+    layer's result, cut over dp, and to the last go the places, which have no gradient.
     """
     found: Counter[int] = Counter()
     order, last = run.schedule, run.schedule.parts - 1
     rows = SEQUENCES // run.dp * LENGTH
     hops = [(part, part + 1, 8 * rows // run.tp * WIDTH, True) for part in range(last)]
+    hops += [(0, 1, 8 * rows * WIDTH, True)] * (last > 1)
     hops += [(0, last, 8 * rows * WIDTH, True), (0, last, 8 * rows, False)]
     for chain in order.chains:
         for source, target, size, returns in hops:
@@ -99,8 +100,9 @@ def test_training_updates_copies_alike(name: str, tmp_path: Path) -> None:
     check(results_here(run_of(name, 2, {"dp": 2, "zero": 1}), tmp_path, kind="training"))
 
 
-def test_the_norm_counts_what_several_stages_hold_once() -> None:
-    run = run_of("dualpipe", 2, {"tp": 2})
+@pytest.mark.parametrize("name", ["1f1b", "dualpipe"])
+def test_the_norm_counts_what_several_stages_hold_once(name: str) -> None:
+    run = run_of(name, 2, {"tp": 2})
 
     def norm(train: ModuleType) -> float:
         modules = sys.modules

@@ -1,6 +1,8 @@
 """Backward in two parts gives the gradients of backward in one, and computes nothing twice."""
 
+import gc
 import random
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.autograd.graph import get_gradient_edge  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from planner.exporters.runtime.regather import regathering  # noqa: E402
 from planner.exporters.runtime.split_backward import backward_inputs  # noqa: E402
 
 SIZE = 4
@@ -133,3 +136,24 @@ def test_a_weight_used_twice_and_a_function_in_python_are_run_once() -> None:
         later()
     assert Product.backwards == 1
     assert both.found["aten.mm.default"] == 6
+
+
+class Mark:
+    """Lives as long as the node that it marks."""
+
+
+def test_nothing_is_left_of_a_graph_whose_weights_were_dropped() -> None:
+    inputs, weights = tensors(0, 2, leaf=True), tensors(1, 3, leaf=True)
+    with regathering():
+        (out,) = layers(inputs, weights)
+    mark = Mark()
+    tanh = out.grad_fn.next_functions[0][0].next_functions[1][0]
+    assert tanh.name() == "TanhBackward0"
+    tanh.metadata["mark"] = mark
+    results = weakref.WeakSet([mark])
+    _, later = backward_inputs([get_gradient_edge(out)], tensors(2, 1, leaf=False), inputs)
+    later()
+    assert results
+    del out, later, tanh, mark
+    gc.collect()
+    assert not results

@@ -86,21 +86,25 @@ class _Dropped:
         """Compute the part again, and keep what is kept then."""
         found = 0
 
-        def keep(x: torch.Tensor) -> torch.Tensor:
+        def keep(x: torch.Tensor) -> None:
+            # The graph of this run keeps nothing: a result that it kept would keep the graph.
             nonlocal found
             if found in self.alive:
                 self.tensors[found] = x.detach()
             found += 1
             if found == self.count:
                 raise _Enough
-            return x
 
         try:
-            with saved_tensors_hooks(keep, lambda x: x):
+            with saved_tensors_hooks(keep, _never):
                 self.again()
         except _Enough:
             return
         raise RuntimeError(f"a part kept {self.count} tensors, and {found} when it was computed again")
+
+
+def _never(_: object) -> torch.Tensor:
+    raise AssertionError("nobody asks the graph that was only run to fill the places")
 
 
 @dataclass(eq=False)

@@ -72,7 +72,8 @@ def regathering(values: Values | None = None) -> Iterator[None]:
     def pack(tensor: torch.Tensor) -> torch.Tensor | _Dropped:
         make = _makers.get(tensor.untyped_storage().data_ptr())
         if make is None:
-            return tensor
+            # A result that its own operator keeps would keep the graph.
+            return tensor.detach()
         return _Dropped(tensor.new_empty(0), make, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
 
     def unpack(kept: torch.Tensor | _Dropped) -> torch.Tensor:
