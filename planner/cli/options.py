@@ -10,12 +10,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..exporters import EXPORTERS
 from ..presets import PRESETS
 
-Form = Annotated[
-    str, typer.Option("--form", metavar="FORM", help=f"Form of the exported code: {', '.join(EXPORTERS)}.")
-]
+# The table of forms would load numpy, which most commands do without.
+Form = Annotated[str, typer.Option("--form", metavar="FORM", help="Form of the code: explicit, native.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 

@@ -53,6 +53,19 @@ class Settings:
     device: str = ""
     peak_flops: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def factor(self) -> int:
+        """What the gradients of the loss are multiplied by."""
+        return self.summed * self.microbatches or 1
+
+    def summed_like(self, other: Settings) -> Settings:
+        """Return the settings with which this run, of other ranks and microbatches, has the gradients of another."""
+        return replace(self, summed=other.factor // self.microbatches if other.summed else 0)
+
+    def uncompressed(self) -> Settings:
+        """Return the settings with which gradients are passed as they are."""
+        return self if self.gradients is None else replace(self, gradients=self.gradients.uncompressed())
+
     def in_microbatches(self, count: int) -> Settings:
         """Return the settings with a step cut into `count` microbatches.
 
