@@ -13,6 +13,7 @@ from planner.compose import bundle, export, load_model
 from planner.core.graph import ModelGraph
 from planner.errors import ExportError
 from planner.plan import Plan
+from tests.exporters.test_clean import RULES, SELECT, found
 from tests.proof.native_models import gpt_like
 from tests.tiny import tiny_config, tiny_gpt2, tiny_graph, tiny_plan, with_dropout
 
@@ -185,3 +186,14 @@ def test_the_command_names_every_form() -> None:
 
     (option,) = Form.__metadata__
     assert option.help == f"Form of the code: {', '.join(EXPORTERS)}."
+
+
+@pytest.mark.parametrize(
+    "plan", [small_plan(tiny_graph("qwen3", tied=True)), tiny_plan("dp:2", ("zero2", "dp"), graph=tiny_gpt2())],
+    ids=["styles", "other dims"],
+)  # fmt: skip
+def test_ruff_finds_nothing(plan: Plan, tmp_path: Path) -> None:
+    pytest.importorskip("ruff")
+    export(plan, tmp_path / "bundle", "native")
+    assert found(tmp_path / "bundle", "ruff", "format", "--diff", *RULES) == ""
+    assert found(tmp_path / "bundle", "ruff", "check", *RULES, *SELECT) == ""
