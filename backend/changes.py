@@ -130,7 +130,8 @@ def _label(change: Change) -> str:
             where = change.layout or "over " + ("·".join(change.axes) or "no axis")
             return f"store {change.target} {where}{f' on the {change.place}' if change.place else ''}"
         case RecomputeChange():
-            return f"{'compute' if change.again else 'keep'} {change.target}{' again' if change.again else ''}"
+            what = {True: "compute again", False: "do not compute again", None: "forget recompute of"}[change.again]
+            return f"{what} {change.target}"
         case PresetChange():
             over = " ".join("·".join(axes) for axes in change.axes.values())
             return f"{change.name} over {over}" if over else change.name

@@ -316,20 +316,20 @@ class Plan:
         """Put the model in one piece again."""
         return self._with(pipeline=None)
 
-    def recompute(self, target: str, *, again: bool = True) -> Plan:
+    def recompute(self, target: str, *, again: bool | None = True) -> Plan:
         """Keep of the modules or operators that `target` names only what goes in, and compute the rest in backward.
 
         Parameters
         ----------
         again
-            False takes out what an earlier decision named; what no decision is left on is forgotten altogether.
+            False takes out what an earlier decision named; None forgets the decision on this target.
 
         Examples
         --------
         `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
         """
         others = tuple(d for d in self.decisions.recompute if d.target != target)
-        added = (RecomputeDecision(target=target, again=again),) if again or others else ()
+        added = () if again is None else (RecomputeDecision(target=target, again=again),)
         return self._with(recompute=(*others, *added))
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:

@@ -41,11 +41,11 @@ class ParameterChange(Closed):
 
 
 class RecomputeChange(Closed):
-    """Compute the modules or operators that `target` names again in backward, or, with `again` false, not."""
+    """Compute what `target` names again in backward, or, with `again` false, not; null forgets the decision."""
 
     type: Literal["recompute"]
     target: Target
-    again: bool = True
+    again: bool | None = True
 
 
 class PresetChange(Closed):

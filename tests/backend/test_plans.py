@@ -127,6 +127,7 @@ def test_list_has_the_plan_changed_last_first(client: Caller) -> None:
         {"type": "split_axis", "axis": "tp", "sizes": [2, 2]},
         {"type": "batch", "global_batch": 16, "seq": 128, "microbatches": 4},
         {"type": "precision", "name": "bf16-fp32grad"},
+        {"type": "gradients", "fusion": "size", "bucket_bytes": 1 << 20, "overlap": True, "compression": "int8"},
         {"type": "clear"},
     ],
     ids=lambda change: change["type"],
@@ -161,7 +162,7 @@ def test_a_kept_partial_result_is_forgotten(client: Caller, state: dict[str, Any
 def test_gradients_and_optimizer_state_lie_elsewhere(client: Caller, state: dict[str, Any]) -> None:
     where = {"type": "parameter", "target": "up_proj.weight", "of": "gradient", "axes": ["dp"], "deferred": True}
     after = client.ok(client.edit(state, where))
-    assert after["decisions"][-1] == where | {"layout": None, "regather": False}
+    assert after["decisions"][-1] == where | {"layout": None, "regather": False, "place": None}
     (edge,) = [edge for edge in after["view"]["edges"] if edge["value"].endswith("up_proj.weight")]
     assert (edge["tensor"]["layout"], edge["gradient"], edge["optimizer"]) == ("[tp, -]", "[tp·dp, -]", "[tp·dp, -]")
     assert edge["deferred"]
@@ -206,6 +207,10 @@ def test_changes_are_made_together_or_not_at_all(client: Caller, state: dict[str
         ({"type": "split_axis", "axis": "tp", "sizes": [2, 3]}, "mesh.split-size"),
         ({"type": "batch", "global_batch": 8, "seq": 8, "microbatches": 3}, "plan.microbatches"),
         ({"type": "parameter", "target": "*", "layout": "[tp"}, "layout.syntax"),
+        ({"type": "gradients", "fusion": "size"}, "plan.gradient-bucket"),
+        ({"type": "gradients", "fusion": "index", "indices": [3, 2]}, "plan.gradient-indices"),
+        ({"type": "gradients", "fusion": "index", "indices": [1 << 30]}, "plan.gradient-position"),
+        ({"type": "gradients", "compression": "bf16"}, "plan.gradient-type"),
     ],
 )  # fmt: skip
 def test_illegal_changes_say_why(client: Caller, state: dict[str, Any], change: dict[str, Any], code: str) -> None:
@@ -382,3 +387,24 @@ def test_an_edit_of_the_largest_model_is_quick(client: Caller) -> None:
             took.append(state["summary"]["evaluated_ms"])
     # The quickest: the others may have waited for a core.
     assert min(took) < 500
+
+
+def test_recompute_and_places(client: Caller, state: dict[str, Any]) -> None:
+    before = state["summary"]
+    changes = [
+        {"type": "recompute", "target": "layers.*"},
+        {"type": "recompute", "target": "self_attn", "again": False},
+        {"type": "parameter", "target": "*", "of": "optimizer", "place": "host"},
+    ]
+    after = client.ok(client.edit(state, *changes))
+    made = [d for d in after["decisions"] if d["type"] == "recompute"]
+    assert [(d["target"], d["again"]) for d in made] == [("layers.*", True), ("self_attn", False)]
+    assert [d["place"] for d in after["decisions"] if d["type"] == "parameter"][-1] == "host"
+    parts, old = ({p["name"]: p["bytes"] for p in s["memory_parts"]} for s in (after["summary"], before))
+    assert parts["saved activations"] < old["saved activations"]
+    assert parts["recomputed activations"] > 0 == parts["optimizer state"]
+    seconds = after["summary"]
+    total = seconds["compute_s"] + seconds["communication_s"] + seconds["optimizer_s"]
+    assert total == pytest.approx(seconds["step_time_s"])
+    gone = client.ok(client.edit(after, {"type": "recompute", "target": "self_attn", "again": None}))
+    assert [d["target"] for d in gone["decisions"] if d["type"] == "recompute"] == ["layers.*"]

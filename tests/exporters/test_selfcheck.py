@@ -64,6 +64,14 @@ def test_a_right_bundle(files: dict[str, str], tmp_path: Path) -> None:
     assert all(float(error) <= 1e-10 for _, error in rows)
 
 
+def test_gradients_that_are_summed_and_compressed(tmp_path: Path) -> None:
+    """They are compared as they are, with those of the whole model times as much."""
+    plan = tiny_plan("dp:2", ("data_parallel", "dp"), graph=tiny_graph(num_hidden_layers=1), microbatches=2)
+    plan = plan.gradients(fusion="auto", overlap=True, reduction="sum", compression="one_bit")
+    ran = run(written(delivery.bundle(plan), tmp_path), sys.executable, "selfcheck.py", "--device", "cpu")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_a_wrong_bundle(files: dict[str, str], tmp_path: Path) -> None:
     """The gradient of the head is not added up but cut: only its row is wrong."""
     right = re.compile(r"(lm_head_weight = reshard\(.*?backward=\[)ReduceScatter\(", re.S)

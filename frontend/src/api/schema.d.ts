@@ -2320,14 +2320,14 @@ export interface components {
         };
         /**
          * RecomputeChange
-         * @description Compute the modules or operators that `target` names again in backward, or, with `again` false, not.
+         * @description Compute what `target` names again in backward, or, with `again` false, not; null forgets the decision.
          */
         RecomputeChange: {
             /**
              * Again
              * @default true
              */
-            again: boolean;
+            again: boolean | null;
             /** Target */
             target: string;
             /**

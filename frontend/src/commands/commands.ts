@@ -2,7 +2,7 @@
 import type { PresetEntry } from "../api/types";
 import type { PlanDocument } from "../document/planDocument";
 import { follow, sibling, type Tree } from "../document/tree";
-import { applyPreset, clearAll, presetTitle } from "./edits";
+import { applyPreset, clearAll, presetLabel, presetPlaces } from "./edits";
 
 /** What commands ask of the page around the plan. */
 export interface Shell {
@@ -210,11 +210,14 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
   ];
 
   const presets = shell.presets.flatMap((preset) =>
-    getState().plan.view.mesh.map(
-      ([axis]): Command => ({
-        id: `preset-${preset.name}-${axis}`,
+    presetPlaces(
+      preset,
+      getState().plan.view.mesh.map(([axis]) => axis),
+    ).map(
+      (axis): Command => ({
+        id: axis === null ? `preset-${preset.name}` : `preset-${preset.name}-${axis}`,
         group: "Presets",
-        label: `${presetTitle(preset.name)} over ${axis}`,
+        label: presetLabel(preset, axis),
         enabled: always,
         run: () => document.edit(applyPreset(preset, axis)),
       }),

@@ -134,16 +134,22 @@ export function followAgain(node: NodeView, factor: string): Step {
   };
 }
 
-/** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
 /** Keep of a module or operator only what goes in, and compute the rest again in backward; or no longer. */
 export function recompute(target: string, again: boolean): Step {
   const label = again ? `compute ${target} again in backward` : `keep what ${target} makes`;
   return whole("recompute", label, { type: "recompute", target, again });
 }
 
+/** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
 export function forget(decision: FactorDecision | KeepDecision | RecomputeDecision): Step {
   const { target } = decision;
-  if (decision.type === "recompute") return recompute(target, false);
+  if (decision.type === "recompute") {
+    return whole("history", `forget recompute of ${target}`, {
+      type: "recompute",
+      target,
+      again: null,
+    });
+  }
   if (decision.type === "factor") {
     const { factor } = decision;
     return whole("history", `forget ${factor} of ${target}`, {
@@ -177,22 +183,35 @@ export function storeParameter(value: string, axes: string[], regather: boolean)
   };
 }
 
-export function applyPreset(preset: PresetEntry, axis: string): Step {
+/** The axes that a preset can be put over; one that takes none is put once, over null. */
+export function presetPlaces(preset: PresetEntry, axes: readonly string[]): (string | null)[] {
+  return preset.axes.length > 0 ? [...axes] : [null];
+}
+
+export function presetLabel(preset: PresetEntry, axis: string | null): string {
+  return axis === null ? presetTitle(preset.name) : `${presetTitle(preset.name)} over ${axis}`;
+}
+
+export function applyPreset(preset: PresetEntry, axis: string | null): Step {
   return {
     changes: [{ type: "preset", name: preset.name, axes: presetAxes(preset, axis) }],
-    label: `${presetTitle(preset.name)} over ${axis}`,
+    label: presetLabel(preset, axis),
     field: "preset",
     layer: null,
   };
 }
 
-export function presetAxes(preset: PresetEntry, axis: string): Record<string, string[]> {
-  return Object.fromEntries(preset.axes.map((open) => [open, [axis]]));
+export function presetAxes(preset: PresetEntry, axis: string | null): Record<string, string[]> {
+  return axis === null ? {} : Object.fromEntries(preset.axes.map((open) => [open, [axis]]));
 }
 
 const TITLES: Record<string, string> = {
   data_parallel: "Data parallel",
   megatron: "Megatron tensor parallel",
+  offload_optimizer: "Optimizer on the host",
+  offload_parameters: "Parameters and optimizer on the host",
+  recompute_full: "Recompute layers",
+  recompute_selective: "Recompute attention",
   sequence_parallel: "Sequence parallel",
   zero1: "ZeRO-1",
   zero2: "ZeRO-2",

@@ -61,6 +61,8 @@ export function PlanInspector() {
                 {decision.type === "recompute" &&
                   (decision.again ? "again in backward" : "kept for backward")}
                 {decision.type === "keep" && `partial over ${decision.axis}`}
+                {decision.type === "recompute" &&
+                  (decision.again ? "computed again in backward" : "not computed again")}
                 {decision.type === "parameter" &&
                   (decision.layout ??
                     (decision.axes.length > 0 ? "stored over" : "stored as read"))}

@@ -1,6 +1,12 @@
 import { ActionIcon, Button, Kbd, Menu, Tooltip } from "@mantine/core";
 import { api } from "../../api/client";
-import { applyPreset, clearAll, presetTitle } from "../../commands/edits";
+import {
+  applyPreset,
+  clearAll,
+  presetLabel,
+  presetPlaces,
+  presetTitle,
+} from "../../commands/edits";
 import { deviceCount, parseCluster } from "../../document/mesh";
 import { AxisChip } from "../../ui/AxisChip";
 import { Icon } from "../../ui/icons";
@@ -148,14 +154,17 @@ function PresetsMenu() {
               <span className={classes["summary"]}>{preset.summary}</span>
             </Menu.Label>
             <div className={classes["axes"]}>
-              {mesh.map(([axis]) => (
+              {presetPlaces(
+                preset,
+                mesh.map(([axis]) => axis),
+              ).map((axis) => (
                 <Menu.Item
                   key={axis}
-                  aria-label={`${presetTitle(preset.name)} over ${axis}`}
+                  aria-label={presetLabel(preset, axis)}
                   className={classes["axis"]}
                   onClick={() => document.edit(applyPreset(preset, axis))}
                 >
-                  <AxisChip name={axis} colour={colours[axis]} />
+                  {axis === null ? "apply" : <AxisChip name={axis} colour={colours[axis]} />}
                 </Menu.Item>
               ))}
             </div>

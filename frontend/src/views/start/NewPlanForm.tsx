@@ -1,7 +1,7 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { MeshAxis, Model, NewPlan, Problem, Registry } from "../../api/types";
-import { presetAxes, presetTitle } from "../../commands/edits";
+import { presetAxes, presetLabel, presetPlaces, presetTitle } from "../../commands/edits";
 import { batchFault, clusterName, meshFault, parseCluster } from "../../document/mesh";
 import { formatCount } from "../../document/units";
 import { chipColour } from "../../ui/AxisChip";
@@ -99,10 +99,11 @@ export function NewPlanForm({
 
   function submit() {
     if (!registry) return;
+    const names = axes.map((axis) => axis.name);
     const presets = registry.presets.flatMap((preset) =>
-      axes
-        .filter((axis) => uses.has(`${preset.name}/${axis.name}`))
-        .map((axis) => ({ name: preset.name, axes: presetAxes(preset, axis.name) })),
+      presetPlaces(preset, names)
+        .filter((axis) => uses.has(`${preset.name}/${axis ?? ""}`))
+        .map((axis) => ({ name: preset.name, axes: presetAxes(preset, axis) })),
     );
     onCreate({
       model,
@@ -170,22 +171,25 @@ export function NewPlanForm({
               <p className={classes["summary"]}>{preset.summary}</p>
             </div>
             <div className={classes["presetAxes"]}>
-              {axes.map((axis) => {
-                const key = `${preset.name}/${axis.name}`;
+              {presetPlaces(
+                preset,
+                axes.map((axis) => axis.name),
+              ).map((axis) => {
+                const key = `${preset.name}/${axis ?? ""}`;
                 const on = uses.has(key);
-                const colour = colours[axis.name] ?? "#888888";
+                const colour = colours[axis ?? ""] ?? "#888888";
                 return (
                   <button
-                    key={axis.name}
+                    key={axis}
                     type="button"
                     className={chips["toggle"]}
                     style={on ? { background: colour, color: textOn(colour) } : chipColour(colour)}
                     aria-pressed={on}
-                    aria-label={`${presetTitle(preset.name)} over ${axis.name}`}
+                    aria-label={presetLabel(preset, axis)}
                     onClick={() => toggle(key)}
                   >
                     {!on && <i className={chips["dot"]} />}
-                    {axis.name}
+                    {axis ?? "apply"}
                   </button>
                 );
               })}
