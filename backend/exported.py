@@ -32,6 +32,8 @@ class Exports:
     def __init__(self) -> None:
         self._kept: OrderedDict[Key, Exported] = OrderedDict()
         self._lock = Lock()
+        # The page asks for forms, files and changes at once: what one of them writes, the others find written.
+        self._writing = Lock()
 
     def write(self, found: Evaluated, form: str) -> Exported:
         """Return the code of a plan in a form.
@@ -43,17 +45,24 @@ class Exports:
         """
         graph = found.plan.graph
         key = (graph.source.digest, graph.name, found.plan.decisions, form)
+        if (known := self._known(key)) is not None:
+            return known
+        with self._writing:
+            if (known := self._known(key)) is not None:
+                return known
+            files = delivery.bundle(found.plan, form, found.training)
+            made = Exported(files=files, marks=compose.code_marks(found.plan, form, found.training))
+            with self._lock:
+                self._kept[key] = made
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            return made
+
+    def _known(self, key: Key) -> Exported | None:
         with self._lock:
             if (known := self._kept.get(key)) is not None:
                 self._kept.move_to_end(key)
-                return known
-        files = delivery.bundle(found.plan, form, found.training)
-        made = Exported(files=files, marks=compose.code_marks(found.plan, form, found.training))
-        with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return made
+            return known
 
     def refusals(self, found: Evaluated) -> dict[str, Diagnostic | None]:
         """Return form → why the plan can't be written in it, or None."""

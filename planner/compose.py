@@ -78,7 +78,7 @@ from .redistribution import (
     plan_mindspore,
 )
 from .redistribution import account as account_of
-from .schedules import definition_of, write_csv
+from .schedules import SCHEDULES, write_csv
 from .surfaces import DeviceLayout, read_layout
 from .verify import verify_graph, verify_training
 
@@ -215,15 +215,14 @@ def unexportable(plan: Plan) -> tuple[Diagnostic, ...]:
 
 def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPlan:
     """Return what code is written from."""
-    training, schedule, known = training or train(plan), None, None
+    training, schedule = training or train(plan), None
     if plan.decisions.pipeline is not None:
-        known = definition_of(plan.decisions.pipeline.schedule)
         schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
     return EvaluatedPlan(
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
-        torch_schedule=known.torch if known else "",
+        torch_schedule=SCHEDULES[schedule.name].torch if schedule and schedule.name in SCHEDULES else "",
     )  # fmt: skip
 
 

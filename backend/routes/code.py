@@ -73,4 +73,9 @@ def diff(
     before = desk.exports.write(desk.evaluator.plan(stored.source, decisions), form)
     after = desk.exports.write(desk.evaluated(stored), form)
     labels = desk.plans.labels(stored)[:back]
-    return CodeDiff(form=form, labels=list(labels), files=differences(before.files, after.files))
+    return CodeDiff(form=form, labels=list(labels), files=differences(_own(before.files), _own(after.files)))
+
+
+def _own(files: dict[str, str]) -> dict[str, str]:
+    """Leave out what checks the bundle: it changes with it, and at other sizes."""
+    return {name: text for name, text in files.items() if not name.startswith(("check/", "selfcheck.py"))}

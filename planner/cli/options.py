@@ -10,12 +10,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..exporters import EXPORTERS
 from ..presets import PRESETS
 
-Form = Annotated[
-    str, typer.Option("--form", metavar="FORM", help=f"Form of the exported code: {', '.join(EXPORTERS)}.")
-]
+# The table of forms would load numpy, which most commands do without.
+Form = Annotated[str, typer.Option("--form", metavar="FORM", help="Form of the code: explicit, native.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
@@ -113,7 +111,7 @@ class PlanOptions:
     ] = None
     microbatches: Annotated[int | None, typer.Option(metavar="N", help="Parts of a step. [default: 1]")] = None
     precision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, fp32 or float64. [default: bf16]")
+        str | None, typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, fp16, fp32 or float64. [default: bf16]")
     ] = None
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the plan file, too.")] = None
 

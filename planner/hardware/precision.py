@@ -4,11 +4,13 @@
              parameters and compute   gradients   master copy and two Adam moments   bytes/parameter
 bf16         2                        2           4 + 4 + 4                          16
 bf16-fp32grad 2                       4           4 + 4 + 4                          18
+fp16         2                        2           4 + 4 + 4                          16
 fp32         4                        4           – + 4 + 4                          16
 float64      8                        8           – + 8 + 8                          32
 ```
 
 16 is the count of Rajbhandari et al. 2020 (ZeRO, section 3.1), 18 that of Megatron-LM, which adds gradients in fp32.
+Exported training scales the loss in fp16.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ PRECISIONS: Mapping[str, Precision] = MappingProxyType(
             ("bf16", "bfloat16", "bfloat16", "float32"),
             ("bf16-fp32grad", "bfloat16", "float32", "float32"),
             ("float64", "float64", "float64", "float64"),
+            ("fp16", "float16", "float16", "float32"),
             ("fp32", "float32", "float32", "float32"),
         )
     }

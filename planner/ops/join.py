@@ -58,7 +58,7 @@ def _concat_torch(local: Local) -> str:
     dim = dim_of(attributes_of(local), len(local.results[0]))
     own = [tensor[dim][0] for tensor in local.node.rule.operands]
     if not {*own, "m"} & set(local.start):
-        return f"torch.cat(({', '.join(local.arguments)},), dim={dim})"
+        return f"torch.cat({_tuple(local)}, dim={dim})"
     offset = f" + {local.start['m']}" if "m" in local.start else ""
     parts = []
     for x, n, before in zip(local.arguments, own, _before(local, own), strict=True):
@@ -90,9 +90,14 @@ def _stack_rule(operands: Metas, results: Metas, attributes: Attributes) -> Shar
     )  # fmt: skip
 
 
+def _tuple(local: Local) -> str:
+    """Return the arguments as a tuple."""
+    return f"({', '.join(local.arguments)}{',' * (len(local.arguments) == 1)})"
+
+
 def _stack_torch(local: Local) -> str:
     dim = dim_of(attributes_of(local), len(local.results[0]))
-    text = f"torch.stack(({', '.join(local.arguments)},), dim={dim})"
+    text = f"torch.stack({_tuple(local)}, dim={dim})"
     return f"{text}.narrow({dim}, {local.start['m']}, {local.sizes['m']})" if "m" in local.start else text
 
 

@@ -143,8 +143,8 @@ def _torch_of(kind: str) -> Callable[[Local], str]:
         eps = f"eps={local.attribute('eps')!r}"
         form = _form(kind, len(local.operands[0]), dict(local.node.attributes))
         if kind == "layer_norm":
-            shape = ", ".join(str(local.sizes[f]) for dim in form.scale for f in dim)
-            arguments = [x, f"({shape},)", *affine, eps]
+            sizes = [str(local.sizes[f]) for dim in form.scale for f in dim]
+            arguments = [x, f"({', '.join(sizes)}{',' * (len(sizes) == 1)})", *affine, eps]
         elif kind == "group_norm":
             arguments = [x, str(local.sizes["g"]), *affine, eps]
         elif any(isinstance(size, str) for size in local.operands[0]):

@@ -161,10 +161,11 @@ def _interpolate_rule(
 
 
 def _interpolate_torch(local: Local) -> str:
-    size = ", ".join(map(str, local.results[0][2:]))
+    sizes = local.results[0][2:]
+    size = ", ".join(map(str, sizes)) + "," * (len(sizes) == 1)
     mode = "nearest" if local.attribute("mode") == "nearest" else _LINEAR[len(local.results[0]) - 2]
     equal = all(isinstance(n, int) for n in local.results[0])
-    return f'{"F" if equal else "windows"}.interpolate({local.arguments[0]}, size=({size},), mode="{mode}")'
+    return f'{"F" if equal else "windows"}.interpolate({local.arguments[0]}, size=({size}), mode="{mode}")'
 
 
 def _reads(operands: tuple[Shape, ...], results: tuple[Shape, ...]) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ..core.python_text import parsed_expression
 from ..core.rule import ShardingRule
 from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..errors import RuleError
@@ -44,7 +45,7 @@ def _call(attributes: Attributes, operands: tuple[str, ...]) -> str:
     target, arguments = str(attributes["target"]), str(attributes["arguments"])
     names = {f"x{i}": name for i, name in enumerate(operands)}
     try:
-        call = ast.parse(f"f({arguments})", mode="eval").body
+        call = parsed_expression(f"f({arguments})")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # The last two stand for a text that nests too deep.
         raise _refused(target, arguments) from None

@@ -51,18 +51,22 @@ def _is_small(plan: Plan) -> bool:
 
 
 def _shrunk(plan: Plan) -> Plan:
-    """Return the plan at reduced sizes, if possible without a trace, which takes seconds and needs libraries.
+    """Return the plan at reduced sizes, without a trace, which would take seconds and need libraries.
 
-    A model that would have to be traced anew keeps its sizes and gets fewer layers, like one from a file; it is traced
-    if it is too large even so.
+    A model that would have to be traced anew keeps its sizes and gets fewer layers, like one from a file; and fewer
+    ranks, with their samples, if it is too large even so.
     """
     if shrink_way(plan.graph.source) != "traced":
         return shrink(plan)
     source = replace(plan.graph.source, kind="graph")
-    try:
-        return shrink(Plan(graph=replace(plan.graph, source=source), decisions=plan.decisions))
-    except ProofError:
-        return shrink(plan)
+    kept = Plan(graph=replace(plan.graph, source=source), decisions=plan.decisions)
+    refused = ProofError("proof.sizes", "No number of ranks was tried.")
+    for ranks in (LARGEST_WORLD, LARGEST_WORLD // 2, LARGEST_WORLD // 4):
+        try:
+            return shrink(kept, ranks)
+        except ProofError as problem:
+            refused = problem
+    raise refused
 
 
 def _inside(folder: str, files: Mapping[str, str]) -> dict[str, str]:

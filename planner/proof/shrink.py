@@ -12,6 +12,8 @@ from ..compose import evaluate as evaluate_plan
 from ..compose import shrink_way, shrunk_graph, train
 from ..core.assignment import TrainingGraph
 from ..core.mesh import DeviceMesh
+from ..core.plan import PipelineDecision
+from ..core.stage import RECEIVE, plain
 from ..core.symbol import evaluate
 from ..core.tensor import DTYPE_BYTES
 from ..core.units import format_bytes
@@ -19,6 +21,7 @@ from ..errors import PlannerError, ProofError
 from ..hardware import cluster_name
 from ..hardware import precision as precision_named
 from ..plan import Plan
+from ..schedules import definition_of, part_count
 from .gradients import shrunk_gradients
 from .reference import unsharded
 
@@ -101,7 +104,7 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
 
     Or the reason why there is none of some sizes.
     """
-    ranks, microbatches = mesh.device_count, plan_microbatches(plan)
+    ranks, microbatches = mesh.device_count, plan_microbatches(plan, mesh)
     symbols = plan.graph.symbols
     element = DTYPE_BYTES[precision_named(plan.decisions.precision).gradient]
     way = shrink_way(plan.graph.source)
@@ -109,6 +112,7 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
         decisions = replace(
             plan.decisions,
             mesh=mesh,
+            pipeline=_pipeline(plan),
             cluster=cluster_name(ranks, plan.cluster.device.name),
             global_batch=(max(2, ranks) + more.get("batch", 0)) * microbatches if "B" in symbols else 1,
             microbatches=microbatches,
@@ -118,7 +122,8 @@ def _small_plans(plan: Plan, large: TrainingGraph, mesh: DeviceMesh) -> Iterator
         for kv_heads, group, head_dim in _sizes(plan, ranks, way):
             try:
                 graph = shrunk_graph(
-                    plan.graph, layers=_layers(plan), kv_heads=kv_heads, group=group, head_dim=head_dim,
+                    plan.graph, layers=_layers(plan, mesh, microbatches), kv_heads=kv_heads, group=group,
+                    head_dim=head_dim,
                     hidden=kv_heads * group * head_dim + more.get("hidden", 0), ffn=4 * ranks + more.get("ffn", 0),
                     vocab=8 * ranks + more.get("vocab", 0),
                 )  # fmt: skip
@@ -171,12 +176,17 @@ def uncovered(plan: Plan, small: Plan) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _general(name: str) -> str:
+    """Return a name for whatever layer and stage it is in."""
+    return _INDEX.sub("*", plain(name))
+
+
 def _missing(large: TrainingGraph, small: TrainingGraph) -> list[str]:
     """Return the operators that only the large model has, whichever layer they are in."""
 
     def names(training: TrainingGraph) -> list[str]:
         nodes = (assigned.node for assembly in training.assignment.assemblies for assigned in assembly.nodes)
-        return list(dict.fromkeys(_INDEX.sub("*", node.origin or node.name) for node in nodes))
+        return list(dict.fromkeys(_general(node.origin or node.name) for node in nodes if node.op != RECEIVE))
 
     there = set(names(small))
     return [name for name in names(large) if name not in there]
@@ -190,12 +200,12 @@ def _uneven(training: TrainingGraph) -> Iterator[tuple[int, str, str]]:
             for factor, axes in assigned.strategy.factors:
                 size = evaluate(assigned.node.rule.size(factor), assignment.symbols)
                 if size % assignment.mesh.size_of(axes):
-                    yield size, assigned.node.name, factor
+                    yield size, _general(assigned.node.name), factor
         for placed in assembly.parameters:
             shape = placed.parameter.meta.concrete(assignment.symbols)
             for dim, (size, axes) in enumerate(zip(shape, placed.storage.dims, strict=True)):
                 if size % assignment.mesh.size_of(axes):
-                    yield size, placed.parameter.name, f"dim {dim}"
+                    yield size, _general(placed.parameter.name), f"dim {dim}"
 
 
 def _cut_unlike(large: TrainingGraph, small: TrainingGraph) -> list[str]:
@@ -224,20 +234,39 @@ def _named_sizes(plan: Plan) -> dict[str, int]:
     return {name: size for name, size in named.items() if size}
 
 
-def plan_microbatches(plan: Plan) -> int:
-    """Return 2 for a plan that accumulates over microbatches, else 1."""
-    return min(2, plan.decisions.microbatches)
+def plan_microbatches(plan: Plan, mesh: DeviceMesh) -> int:
+    """Return 2 for a plan that accumulates over microbatches, else 1; in a pipeline, the fewest that fill it twice."""
+    pipeline = plan.decisions.pipeline
+    if pipeline is None:
+        return min(2, plan.decisions.microbatches)
+    ranks = mesh.size(pipeline.axis)
+    definition = definition_of(pipeline.schedule)
+    if definition is None:
+        return 2 * ranks
+    per_rank = pipeline.per_rank or definition.per_rank or 1
+    legal = definition.legal_microbatches(ranks, per_rank, 2 * ranks)
+    return next((count for count in legal if count > 1), 2 * ranks)
+
+
+def _pipeline(plan: Plan) -> PipelineDecision | None:
+    """Return the plan's pipeline with balanced stages: of a smaller model, other layers run on each."""
+    pipeline = plan.decisions.pipeline
+    return None if pipeline is None else replace(pipeline, stages=())
 
 
 def _differing(large: TrainingGraph, small: TrainingGraph) -> list[str]:
-    def kinds(training: TrainingGraph) -> dict[tuple[str, str], tuple[str, ...]]:
-        found: dict[tuple[str, str], tuple[str, ...]] = {}
+    def kinds(training: TrainingGraph) -> dict[tuple[str, str], set[tuple[str, ...]]]:
+        found: dict[tuple[str, str], set[tuple[str, ...]]] = {}
         for scope in training.scopes:
             moves = [(f.value, d.redistribution) for f in scope.fanouts for d in (*f.forward, *f.backward)]
             moves += [(u.parameter, moved) for u in scope.updates for moved in (u.gradient, u.values)]
+            here: dict[tuple[str, str], tuple[str, ...]] = {}
             for value, moved in moves:
-                key = scope.assembly.title.rstrip("0123456789-"), value
-                found[key] = (*found.get(key, ()), *(step.kind for step in moved.steps))
+                key = scope.assembly.title.rstrip("0123456789-"), _general(value)
+                here[key] = (*here.get(key, ()), *(step.kind for step in moved.steps))
+            # Runs of one list, as stages have, are alike or not; how many there are does not matter.
+            for key, steps in here.items():
+                found.setdefault(key, set()).add(steps)
         return found
 
     after = kinds(small)
@@ -287,8 +316,13 @@ def _sizes(plan: Plan, ranks: int, way: str) -> list[tuple[int, int, int]]:
     return sorted(choices, key=lambda c: (c[0] * c[1] * c[2] % ranks > 0, c[0] * c[1] * c[2], c))
 
 
-def _layers(plan: Plan) -> int:
-    """Return two layers, or as many as the decisions tell apart."""
+def _layers(plan: Plan, mesh: DeviceMesh, microbatches: int) -> int:
+    """Return two layers, or as many as the decisions tell apart; in a pipeline one more than there are stages."""
+    pipeline = plan.decisions.pipeline
+    if pipeline is not None:
+        needed = part_count(pipeline.schedule, mesh.size(pipeline.axis), microbatches, pipeline.per_rank) + 1
+        plan = replace(plan, decisions=replace(plan.decisions, pipeline=None))
+        return max(needed, _layers(plan, mesh, microbatches))
     tokens = (token for target in plan.decisions.targets for token in target.split("."))
     numbers = [int(end) + 2 for token in tokens if (end := token.rpartition("-")[2]).isdigit()]
     count = min((repeat.count for repeat in plan.graph.root.repeats), default=inf)

@@ -19,6 +19,14 @@ def without_an_all_reduce(plan: Plan) -> Mapping[str, str]:
     return files | {name: files[name].replace(mark, "(lambda *a, **k: None)(")}
 
 
+def that_fails_on_ranks(plan: Plan) -> Mapping[str, str]:
+    """Raise where partial results are added up."""
+    files = compose.bundle(plan)
+    name = "parallel/steps.py"
+    failing = "\n\ndef _fail(*_, **__):\n    raise ArithmeticError('no such sum')\n"
+    return files | {name: files[name].replace("dist.all_reduce(", "_fail(") + failing}
+
+
 def that_does_not_compile(plan: Plan) -> Mapping[str, str]:
     """Write a model that is no Python."""
     return compose.bundle(plan) | {"model.py": "def"}

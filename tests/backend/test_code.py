@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from backend.desk import Desk
 from backend.differences import AROUND, differences, hunks
-from planner import Plan, compose, load_model
+from planner import Plan, compose, delivery, load_model
 from planner.exporters import EXPORTERS
 
 from .conftest import Caller
@@ -34,7 +34,7 @@ def files_of(answer: dict[str, Any]) -> dict[str, str]:
 
 def test_code_is_the_bundle_with_marks(client: Caller, state: dict[str, Any], plan: Plan) -> None:
     found = client.ok(client.get(f"/api/v1/plans/{state['id']}/code"))
-    assert files_of(found) == compose.bundle(plan)
+    assert files_of(found) == delivery.bundle(plan)
     assert found["form"] == "explicit"
     assert [(m["path"], m["first"], m["last"], m["nodes"], m["edges"]) for m in found["marks"]] == [
         (m.path, m.first, m.last, list(m.nodes), list(m.edges)) for m in compose.code_marks(plan)
@@ -108,7 +108,7 @@ def test_history_and_what_the_last_edits_changed(client: Caller, state: dict[str
 def test_the_archive_is_the_form(client: Caller, state: dict[str, Any], plan: Plan) -> None:
     content = client.get(f"/api/v1/plans/{state['id']}/export.zip", params={"form": "explicit"}).content
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert {name: archive.read(name).decode() for name in archive.namelist()} == compose.bundle(plan)
+        assert {name: archive.read(name).decode() for name in archive.namelist()} == delivery.bundle(plan)
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "  c"]), max_size=30)

@@ -64,7 +64,9 @@ def test_data_and_tensor_parallel_by_hand():
     assert found["transient"] == 2 * 2 * VOCAB * WIDTH
 
 
-@pytest.mark.parametrize(("precision", "each"), [("bf16", 16), ("bf16-fp32grad", 18), ("fp32", 16), ("float64", 32)])
+@pytest.mark.parametrize(
+    ("precision", "each"), [("bf16", 16), ("bf16-fp32grad", 18), ("fp16", 16), ("fp32", 16), ("float64", 32)]
+)
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_zero_3_divides_all_states(precision, each, degree):
     # Rajbhandari et al. 2020, table 1: 16/d bytes a parameter, and copies of what is read whole.

@@ -15,6 +15,7 @@ import uvicorn
 from playwright.sync_api import Download, Page, expect
 
 from backend.app import create_app
+from backend.jobs import Bundle
 from tests.backend import sabotage
 from tests.backend.server import free_port
 from tests.cli.command import shardwright
@@ -102,8 +103,8 @@ def test_a_proof_can_be_cancelled(page: Page, rest: Rest) -> None:
 class InProcess:
     """A server in a thread, for an application that only a test can make; speaks as `Server` does."""
 
-    def __init__(self, port: int) -> None:
-        application = create_app(bundle=sabotage.without_an_all_reduce)
+    def __init__(self, port: int, bundle: Bundle) -> None:
+        application = create_app(bundle=bundle)
         self.port = port
         self.server = uvicorn.Server(uvicorn.Config(application, port=port, http="h11", log_config=None))
         self.thread = threading.Thread(target=self.server.run, daemon=True)
@@ -125,7 +126,15 @@ class InProcess:
 def sabotaged() -> Iterator[str]:
     """Address of a server whose bundles lack a sum."""
     pytest.importorskip("torch")
-    with InProcess(free_port()) as running:
+    with InProcess(free_port(), sabotage.without_an_all_reduce) as running:
+        yield f"http://127.0.0.1:{running.port}"
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    """Address of a server whose bundles fail where they add up."""
+    pytest.importorskip("torch")
+    with InProcess(free_port(), sabotage.that_fails_on_ranks) as running:
         yield f"http://127.0.0.1:{running.port}"
 
 
@@ -141,3 +150,26 @@ def test_a_wrong_bundle_shows_red_rows(page: Page, sabotaged: str) -> None:
     colour = wrong.first.locator("td").last.evaluate("(cell) => getComputedStyle(cell).color")
     red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
     assert red > 2 * max(green, blue), colour
+    # A sum is left out: the row leads to the edge that it is on, and to who makes its value.
+    expect(panel.get_by_test_id("collectives")).to_contain_text("ran on all ranks together, each as planned")
+    named = panel.get_by_role("button", name="Select the edge").first
+    label = named.inner_text().removeprefix("edge ")
+    named.click()
+    current = page.locator('[data-testid^="edge:"][data-current="true"]')
+    expect(current).to_have_count(1)
+    expect(current).to_be_visible()
+    assert label in (current.get_attribute("data-testid") or "")
+    panel.get_by_role("button", name="Select the operator").first.click()
+    expect(page.get_by_test_id("inspected")).to_be_visible()
+
+
+def test_a_rank_that_fails_is_told_in_words(page: Page, broken: str) -> None:
+    page.goto(broken)
+    page.get_by_test_id("example:llama-tiny").click()
+    page.get_by_role("tab", name="prove").click()
+    panel = page.get_by_role("tabpanel")
+    panel.get_by_role("button", name="Prove this plan").click()
+    expect(panel.get_by_test_id("verdict")).to_contain_text("of the ranks failed", timeout=PROOF_MS)
+    failures = panel.get_by_test_id("failures").get_by_role("listitem")
+    expect(failures.first).to_contain_text("rank 0")
+    expect(failures.first).to_contain_text("ArithmeticError: no such sum")

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,17 +116,3 @@ def test_any_name_makes_a_name_of_a_job() -> None:
         _, job = yaml.safe_load_all(launch_files(name, SPEC)["launch/kubernetes.yaml"])
         assert 0 < len(job["metadata"]["name"]) <= 40
         assert re.fullmatch("[a-z]([a-z0-9-]*[a-z0-9])?", job["metadata"]["name"])
-
-
-def test_ruff_finds_nothing(tmp_path: Path) -> None:
-    """Held to most of the rules that this repository holds itself to."""
-    pytest.importorskip("ruff")
-    export(tiny_plan("dp:1"), tmp_path / "bundle")
-    rules = ["--isolated", "--line-length=120"]
-    select = ["--select=A,B,C90,E,F,I,PT,RUF,SIM,TID,UP", "--ignore=RUF001,RUF002,RUF003,TID252"]
-    for command in (["format", "--check", *rules], ["check", *rules, *select]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "."], cwd=tmp_path / "bundle", capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout

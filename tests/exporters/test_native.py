@@ -114,6 +114,8 @@ REFUSED: dict[str, tuple[Callable[[], Plan], str]] = {
     "dropout": (lambda: tiny_plan("dp:2", ("data_parallel", "dp"), graph=with_dropout(tiny_graph())), "dropout"),
     "a pipeline": (lambda: tiny_plan("pp:2", microbatches=2).pipelined("pp"), "pipeline"),
     "recomputed layers": (lambda: small_plan().recompute("layers.*"), "recompute"),
+    "parameters on the host": (lambda: small_plan().store("lm_head.weight", place="host"), "on the host"),
+    "compressed gradients": (lambda: small_plan().gradients(compression="int8"), "passed as int8"),
     "an unused axis": (lambda: tiny_plan("dp:2,tp:2", ("data_parallel", "dp")), "nothing is sharded over it"),
     "experts": (lambda: tiny_plan("tp:2", ("expert_parallel", "tp"), graph=tiny_graph("mixtral")), "experts"),
 }  # fmt: skip
@@ -174,3 +176,12 @@ def test_it_trains_alone_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None
     together = losses(4, "once")
     assert len(together) == 4
     assert losses(2, "twice") + losses(4, "twice") == together
+
+
+def test_the_command_names_every_form() -> None:
+    """Its help is written by hand, so that a command loads no table that it does not need."""
+    from planner.cli.options import Form
+    from planner.exporters import EXPORTERS
+
+    (option,) = Form.__metadata__
+    assert option.help == f"Form of the code: {', '.join(EXPORTERS)}."

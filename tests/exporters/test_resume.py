@@ -27,6 +27,7 @@ PLANS = {
     "zero3-tp": plan("dp:4,tp:2", ("zero3", "dp"), *MEGATRON),
     "zero1": plan("dp:4", ("zero1", "dp")),
     "tp": plan("tp:4", *MEGATRON),
+    "host": plan("dp:2,tp:2", ("zero2", "dp"), *MEGATRON).preset("offload_parameters").preset("recompute_full"),
     "pp": plan("pp:2,dp:2", ("zero1", "dp"), microbatches=2).pipelined("pp"),
 }
 
@@ -110,7 +111,7 @@ def test_from_plan_to_plan(
         (8, "zero3-tp", 4),
         (4, "pp", 6),
         (1, "one", 8),
-        (4, "pp", 9),
+        (4, "host", 9),
         (4, "zero1", STEPS),
     ):
         found = ended(ranks.train(world, bundles[name], *OPTIONS, "--steps", f"{steps}", *saved))

@@ -64,6 +64,14 @@ def test_a_right_bundle(files: dict[str, str], tmp_path: Path) -> None:
     assert all(float(error) <= 1e-10 for _, error in rows)
 
 
+def test_gradients_that_are_summed_and_compressed(tmp_path: Path) -> None:
+    """They are compared as they are, with those of the whole model times as much."""
+    plan = tiny_plan("dp:2", ("data_parallel", "dp"), graph=tiny_graph(num_hidden_layers=1), microbatches=2)
+    plan = plan.gradients(fusion="auto", overlap=True, reduction="sum", compression="one_bit")
+    ran = run(written(delivery.bundle(plan), tmp_path), sys.executable, "selfcheck.py", "--device", "cpu")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_a_wrong_bundle(files: dict[str, str], tmp_path: Path) -> None:
     """The gradient of the head is not added up but cut: only its row is wrong."""
     right = re.compile(r"(lm_head_weight = reshard\(.*?backward=\[)ReduceScatter\(", re.S)
@@ -124,9 +132,10 @@ def test_it_is_made_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a trace")
 
-    monkeypatch.setattr("planner.importers.load_source", never)
-    made = delivery.bundle(large("bert-base", "dp:8", ("data_parallel", "dp")))
-    assert "check/whole/model.py" in made
+    monkeypatch.setattr("planner.importers.tracer.Tracer.graph", never)
+    for name in ("bert-base", "resnet-50"):
+        made = delivery.bundle(large(name, "dp:8", ("data_parallel", "dp")))
+        assert "check/whole/model.py" in made, made["selfcheck.py"]
 
 
 def test_what_can_not_be_checked_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -153,5 +162,6 @@ def test_the_files_are_readable_and_need_torch_alone(files: dict[str, str]) -> N
             if isinstance(node, ast.ImportFrom) and not node.level
         ]
         assert {module.split(".")[0] for module in modules} <= allowed, name
+    assert "python selfcheck.py" in files["README.md"]
     source = resources("planner.exporters.runtime").joinpath("selfcheck.py").read_text("utf-8")
     assert files["parallel/selfcheck.py"] == source

@@ -122,7 +122,7 @@ def whole(graph: str) -> dict[str, Any]:
     return {n: x.flatten(x.dim() - 2) if n.endswith(("c_attn.weight", "c_attn.bias")) else x for n, x in found.items()}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [n if n == "one_file" else pytest.param(n, marks=pytest.mark.slow) for n in FORMS])
 def test_ranks_take_their_parts(form: str, ranks: RankProcesses, tmp_path: Path) -> None:
     graph = "gpt2" if form == "one_file" else "qwen2"
     export(tiny_plan("dp:2,tp:2", ("zero1", "dp"), ("megatron", "tp"), graph=GRAPHS[graph]), tmp_path / "bundle")
@@ -138,6 +138,13 @@ def test_a_checkpoint_gives_its_values(ranks: RankProcesses, tmp_path: Path) -> 
     ranks.run(2, saving.write, tmp_path / "bundle", tmp_path / "saved")
     answers = ranks.run(2, saving.start, tmp_path / "bundle", tmp_path / "saved" / "step-00000005")
     assert answers == [len(whole("qwen2"))] * 2
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    export(tiny_plan("dp:1", graph=GRAPHS["qwen2"]), folder)
+    return folder
 
 
 def no_file(tensors: Tensors, folder: Path) -> Path:
@@ -186,11 +193,8 @@ def longer(tensors: Tensors, folder: Path) -> Path:
     ],
 )
 def test_what_does_not_fit_is_named(
-    form: Callable[[Tensors, Path], Path], message: str, ranks: RankProcesses, tmp_path: Path
+    form: Callable[[Tensors, Path], Path], message: str, ranks: RankProcesses, bundle: Path, tmp_path: Path
 ) -> None:
-    export(tiny_plan("tp:2", ("megatron", "tp"), graph=GRAPHS["qwen2"]), tmp_path / "bundle")
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    path = form(whole("qwen2"), folder)
+    path = form(whole("qwen2"), tmp_path)
     with pytest.raises(AssertionError, match=message):
-        ranks.run(2, saving.start, tmp_path / "bundle", path)
+        ranks.run(1, saving.start, bundle, path)

@@ -48,3 +48,14 @@ def test_a_long_call_is_broken_at_its_arguments() -> None:
 @pytest.mark.parametrize("line", ["x = a_name_without_any_bracket", "x = f()"])
 def test_what_has_no_argument_stays(line: str) -> None:
     assert wrapped(line, 5) == [line]
+
+
+def test_an_index_is_not_broken_and_a_sum_is() -> None:
+    assert wrapped("    y = scale(x) * weight[:, None] + bias[:, None]", 40) == [
+        "    y = (",
+        "        scale(x) * weight[:, None]",
+        "        + bias[:, None]",
+        "    )",
+    ]
+    assert wrapped("y = x[:, None]", 5) == ["y = x[:, None]"]
+    assert wrapped('y = "a + b" * x[a + b]', 5) == ['y = "a + b" * x[a + b]']

@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from statistics import median
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,7 +19,8 @@ from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
 
 from .test_presets import assert_proven
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+from .threads import each_rank, runtime  # noqa: E402
 
 FUSIONS: dict[str, dict[str, object]] = {
     "none": {},
@@ -90,6 +95,41 @@ def test_sum(prove_here: Callable[..., Proof], state: str, microbatches: int) ->
     assert next(row.ok for row in wrong.rows if row.name == "loss")
 
 
+def test_sum_is_what_adding_up_the_gradients_of_local_means_gives() -> None:
+    """The means of four parts of two samples, with equally many targets, differentiated one by one and added."""
+    plan = plan_of("zero0", 2, reduction="sum")
+    of_parts = each_rank(bundle(tiny_plan("whole:1", graph=GRAPH)), 1, partial(gradients, parts=4))[0]
+    assert isinstance(of_parts, dict)
+    for found in each_rank(bundle(plan), 4, gradients):
+        assert isinstance(found, dict)
+        # What tensor parallelism cuts is compared by proofs.
+        whole = [name for name in found if found[name].shape == of_parts[name].shape]
+        assert len(whole) >= 5
+        for name in whole:
+            torch.testing.assert_close(found[name], of_parts[name], rtol=1e-10, atol=1e-12)
+
+
+def gradients(train_module: ModuleType, *, parts: int = 1) -> dict[str, torch.Tensor]:
+    """Return the gradients of a step on targets that are never ignored, added up over parts that are steps alone."""
+    modules = runtime()
+    own: Any = train_module
+    inputs = tuple(replace(feed, ignored=None) for feed in own.SETTINGS.inputs)
+    batch = modules["parallel.data"].synthetic_batch(0, inputs, seed=0)
+    mesh = modules["parallel.mesh"].Mesh(own.SETTINGS.mesh)
+    mesh.compute = torch.float64
+    model = own.MODEL(mesh).double()
+    modules["parallel.parameters"].initialise(model, mesh, seed=0, std=0.1)
+    for index in range(parts):
+        size = own.SETTINGS.samples // parts
+        feeds = tuple(replace(feed, shape=(feed.shape[0] // parts, *feed.shape[1:])) for feed in inputs)
+        settings = replace(own.SETTINGS, inputs=feeds, samples=size)
+        part = tuple(x[index * size : (index + 1) * size] for x in batch)
+        modules["parallel.trainer"].loss_of_step(model, part, settings, mesh)
+    apart = modules["parallel.gradients"].own_gradients(model)
+    held = {name: apart[name].total if name in apart else p.grad for name, p in model.named_parameters()}
+    return {name: gradient for name, gradient in held.items() if gradient is not None}
+
+
 def test_sum_trains_like_the_unsharded_sum(prove_here: Callable[..., Proof]) -> None:
     assert_proven(prove_here(plan_of("zero1", 2, reduction="sum", fusion="auto"), kind="training", steps=3))
 
@@ -110,6 +150,22 @@ def test_on_processes(prove: Callable[..., Proof], fusion: str, overlap: bool, s
     assert_proven(prove(plan_of(state, microbatches, **FUSIONS[fusion], overlap=overlap)))
 
 
+@pytest.mark.parametrize(
+    ("mode", "usual"),
+    [("int8", 0.1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("bf16", 0.01), ("fp16", 0.001)))],
+)
+@pytest.mark.parametrize("state", ["zero0", pytest.param("zero2, two data axes", marks=pytest.mark.slow)])
+def test_compressed_on_processes(prove: Callable[..., Proof], state: str, mode: str, usual: float) -> None:
+    """Processes pass exactly the planned bytes, and the gradients are off by what the mode rounds.
+
+    A gradient that is small beside others of its block is off by more, so it is the median that is bounded.
+    """
+    proof = prove(plan_of(state, 2, **FUSIONS["size"], overlap=True, compression=mode))
+    assert (proof.failures, proof.collectives) == ((), ())
+    errors = [row.error for row in proof.rows if row.name != "loss"]
+    assert 1e-10 < median(errors) < usual
+
+
 @pytest.mark.parametrize("overlap", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("schedule", ["1f1b", pytest.param("zb-h1", marks=pytest.mark.slow)])
 def test_stages_of_a_pipeline(prove: Callable[..., Proof], schedule: str, overlap: bool) -> None:
@@ -119,6 +175,24 @@ def test_stages_of_a_pipeline(prove: Callable[..., Proof], schedule: str, overla
     held = [{m.parameter for m in bucket.members} for bucket in train(plan).buckets]
     assert not any("embed_tokens" in name for names in held for name in names)
     assert_proven(prove(plan))
+
+
+@pytest.mark.parametrize("kind", ["gradients", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan.recompute("layers.*"),
+        lambda plan: plan.preset("offload_optimizer"),
+        pytest.param(lambda plan: plan.preset("offload_parameters"), marks=pytest.mark.slow),
+        pytest.param(lambda plan: plan.store("*", axes=("dp",), regather=True), marks=pytest.mark.slow),
+    ],
+    ids=["recompute", "optimizer on the host", "parameters on the host", "fetched again"],
+)
+def test_with_what_else_changes_backward(
+    prove_here: Callable[..., Proof], change: Callable[[Plan], Plan], kind: str
+) -> None:
+    plan = change(plan_of("zero2", 2, **FUSIONS["size"], overlap=True))
+    assert_proven(prove_here(plan, kind=kind, steps=3 if kind == "training" else 1))
 
 
 def test_a_dropped_member_is_found(prove_here: Callable[..., Proof]) -> None:

@@ -97,7 +97,7 @@ def _assert_found(
 def test_every_kind_of_call_is_sabotaged() -> None:
     found = changes("data_parallel")
     assert {change.kind for change in found} == {"AllGather", "AllReduce", "ReduceScatter", "Zero"}
-    assert {change.change.split()[0] for change in found} == {"drop", "double", "over"}
+    assert {change.change.split()[0] for change in found} == {"drop", "double", "over", "swap"}
     assert {change.place.split()[-1] for change in found} == {"forward", "backward"}
     assert len(found) > 100
     assert len({change.text for change in found}) == len(found)

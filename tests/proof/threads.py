@@ -238,8 +238,7 @@ def runtime() -> Mapping[str, ModuleType]:
     sources = {
         path.name.removesuffix(".py"): path.read_text("utf-8")
         for path in files("planner.exporters.runtime").iterdir()
-        # What torch's own pipelines do, they do with the real torch.distributed.
-        if path.name.endswith(".py") and path.name != "torch_pipeline.py"
+        if path.name.endswith(".py")
     }
     made["parallel"] = ModuleType("parallel")
     made["parallel"].__path__ = []
@@ -272,10 +271,16 @@ def runtime() -> Mapping[str, ModuleType]:
 @contextmanager
 def _imported(texts: Mapping[str, str]) -> Iterator[ModuleType]:
     """Give a bundle's `train` module; what it imports can be imported meanwhile."""
-    with mock.patch.dict(sys.modules, dict(runtime())):
-        for name in ("model", "train"):
-            module = sys.modules[name] = ModuleType(name)
-            exec(compile(texts[f"{name}.py"], f"{name}.py", "exec"), vars(module))
+    with mock.patch.dict(sys.modules, dict(runtime())), tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            # Tables that a module reads beside itself.
+            if name.endswith(".csv"):
+                (Path(folder) / name).write_text(text, "utf-8")
+        for name in ("model", "stages", "train"):
+            if f"{name}.py" in texts:
+                module = sys.modules[name] = ModuleType(name)
+                module.__file__ = str(Path(folder) / f"{name}.py")
+                exec(compile(texts[f"{name}.py"], f"{name}.py", "exec"), vars(module))
         yield sys.modules["train"]
 
 

@@ -3,6 +3,7 @@ import { useLocalStorage } from "@mantine/hooks";
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
+import type { Part } from "../document/code";
 import type { Reach } from "../document/layers";
 import { buildTree, carryOpen, followCanvas, openAtFirst, pathTo } from "../document/tree";
 import { Inspector } from "../inspector/Inspector";
@@ -10,7 +11,6 @@ import { type Look, LookContext } from "../ui/LookContext";
 import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
 import { Resizer } from "../ui/Resizer";
 import { goToPlan, goToStart } from "../ui/route";
-import type { Shown } from "../views/code/Code";
 import { Banner } from "../views/designer/Banner";
 import { BottomBar } from "../views/designer/BottomBar";
 import { Outline } from "../views/designer/Outline";
@@ -50,7 +50,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const [settings, setSettings] = useState(false);
   const [help, setHelp] = useState(false);
   const [looked, setLooked] = useState<Looked | null>(null);
-  const [shown, setShown] = useState<Shown | null>(null);
+  const [shown, setShown] = useState<Part | null>(null);
   const [left, setLeft] = useLocalStorage({ key: "shardwright-outline", defaultValue: 236 });
   const [right, setRight] = useLocalStorage({ key: "shardwright-inspector", defaultValue: 320 });
   const [below, setBelow] = useLocalStorage({ key: "shardwright-panel", defaultValue: 240 });
@@ -94,11 +94,9 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     (): Look => ({
       redistribution: (edge, badge) => setLooked({ kind: "collective", edge, badge }),
       slices: (of) => setLooked({ kind: "slices", of }),
-      code: (id) => {
-        if (document.getState().view.edges.some((other) => other.id === id)) {
-          document.selectEdge(id);
-        }
-        setShown({ id });
+      code: (part) => {
+        if (part.kind === "edge") document.selectEdge(part.id);
+        setShown({ ...part });
         setTab("code");
       },
     }),
@@ -129,8 +127,8 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     },
     showCode: () => {
       const { edge: id, selected: node } = document.getState();
-      const named = id ?? node;
-      if (named) look.code(named);
+      if (id) look.code({ kind: "edge", id });
+      else if (node) look.code({ kind: "node", id: node });
     },
     downloadFile: () => download(api.fileAddress(plan.id)),
     goStart: goToStart,

@@ -7,6 +7,7 @@ import {
   hunkTitle,
   isCurrent,
   marksIn,
+  nameOf,
   placeOf,
   rowsOf,
 } from "./code";
@@ -34,10 +35,10 @@ it("finds the marks of a file by their first lines", () => {
 });
 
 it("shows where a value is moved rather than where its parameter is updated", () => {
-  expect(placeOf(MARKS, "run:w")).toBe(call);
-  expect(placeOf(MARKS, "other:a")).toBe(shared);
-  expect(placeOf(MARKS, "run:layers.*.a")).toBe(product);
-  expect(placeOf(MARKS, "gone")).toBeNull();
+  expect(placeOf(MARKS, { kind: "edge", id: "run:w" })).toBe(call);
+  expect(placeOf(MARKS, { kind: "edge", id: "other:a" })).toBe(shared);
+  expect(placeOf(MARKS, { kind: "node", id: "run:layers.*.a" })).toBe(product);
+  expect(placeOf(MARKS, { kind: "edge", id: "run:layers.*.a" })).toBeNull();
 });
 
 it("lights the edge alone where one is selected", () => {
@@ -57,6 +58,10 @@ it("goes from one run to the next when the lines of several are clicked again", 
 it("says what lines stand for", () => {
   expect(describeMark(shared, view())).toBe("the edge a and 1 more");
   expect(describeMark(product, view())).toBe("the operator a");
+  const [edge] = view().edges;
+  expect(edge && nameOf({ ...edge, kind: "parameter", label: "weight", value: "x.y.weight" })).toBe(
+    "y.weight",
+  );
 });
 
 const HUNK: DiffRange[] = [

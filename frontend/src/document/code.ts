@@ -1,10 +1,16 @@
 // Exported code beside the graph: which lines stand for what is selected, and the rows of a comparison.
-import type { CodeMark, DiffRange, PlanView } from "../api/types";
+import type { CodeMark, DiffRange, EdgeView, PlanView } from "../api/types";
 
 /** What is selected in the plan: an operator or group, and perhaps an edge. */
 export interface Selected {
   selected: string | null;
   edge: string | null;
+}
+
+/** An operator or an edge; a value that an operator makes may have the operator's id. */
+export interface Part {
+  kind: "node" | "edge";
+  id: string;
 }
 
 /** The marks of a file by the number of their first line. */
@@ -19,8 +25,8 @@ export function isCurrent(mark: CodeMark, { selected, edge }: Selected): boolean
 }
 
 /** Where an operator or an edge is written; where it moves something rather than where it is updated. */
-export function placeOf(marks: readonly CodeMark[], id: string): CodeMark | null {
-  const found = marks.filter((mark) => mark.nodes.includes(id) || mark.edges.includes(id));
+export function placeOf(marks: readonly CodeMark[], { kind, id }: Part): CodeMark | null {
+  const found = marks.filter((mark) => mark[`${kind}s`].includes(id));
   // A parameter's update stands in `__init__`, before the call that brings it to its readers.
   return found.at(-1) ?? null;
 }
@@ -38,7 +44,12 @@ export function describeMark(mark: CodeMark, view: PlanView): string {
   const node = view.nodes.find(({ id }) => id === mark.nodes[0]);
   const runs = Math.max(mark.edges.length, mark.nodes.length);
   const more = runs > 1 ? ` and ${runs - 1} more` : "";
-  return edge ? `the edge ${edge.label}${more}` : `the operator ${node?.label ?? ""}${more}`;
+  return edge ? `the edge ${nameOf(edge)}${more}` : `the operator ${node?.label ?? ""}${more}`;
+}
+
+/** A parameter is called with its module: every second one is a `weight`. */
+export function nameOf({ kind, label, value }: EdgeView): string {
+  return kind === "parameter" ? value.split(".").slice(-2).join(".") : label;
 }
 
 export interface DiffRow {

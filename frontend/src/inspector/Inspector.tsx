@@ -43,7 +43,7 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
             <div>
               <h2 data-testid="inspected">{node.label}</h2>
               <span className={classes["op"]}>{node.op}</span>
-              <CodeButton id={node.id} of={node.label} />
+              <CodeButton part={{ kind: "node", id: node.id }} of={node.label} />
             </div>
             <p>{node.summary}</p>
             <p className={`mono ${classes["target"]}`}>{node.target}</p>

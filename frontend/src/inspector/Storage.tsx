@@ -1,6 +1,7 @@
 import { Switch } from "@mantine/core";
 import type { EdgeView, NodeView } from "../api/types";
 import { storeParameter } from "../commands/edits";
+import { nameOf } from "../document/code";
 import { formatBytes } from "../document/units";
 import { chipColour } from "../ui/AxisChip";
 import { Cells } from "../ui/Cells";
@@ -51,7 +52,9 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
         <strong>{edge.label}</strong>
         <span>{edge.tensor.dtype}</span>
         <span className={classes["right"]}>{formatBytes(edge.tensor.local_bytes)}</span>
-        {edge.badges.length > 0 && <CodeButton id={edge.id} of={edge.label} />}
+        {edge.badges.length > 0 && (
+          <CodeButton part={{ kind: "edge", id: edge.id }} of={nameOf(edge)} />
+        )}
         <SliceButton
           of={{
             node: edge.id,

@@ -73,7 +73,9 @@ function Edge({
           );
         })}
         {edge.kind === "carry" && <span className={classes["way"]}> (layer to layer)</span>}
-        {edge.badges.length > 0 && <CodeButton id={edge.id} of={edge.label} />}
+        {edge.badges.length > 0 && (
+          <CodeButton part={{ kind: "edge", id: edge.id }} of={edge.label} />
+        )}
       </p>
       {badges.length === 0 ? (
         <p className={classes["quiet"]}>stays as it is</p>

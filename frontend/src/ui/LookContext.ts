@@ -1,13 +1,14 @@
 // Looking closer at a part of the plan: what the parts of the page ask of the one that shows dialogs and panels.
 import { createContext, useContext } from "react";
+import type { Part } from "../document/code";
 
 export interface Look {
   /** Step through the redistribution that a collective is a step of: an edge's id, a position among its badges. */
   redistribution(edge: string, badge: number): void;
   /** Show who holds what: of a node's slot, or, with an empty slot, of an edge's value. */
   slices(of: SliceSource): void;
-  /** Show the lines of the exported code that an operator or an edge is written on, by its id. */
-  code(id: string): void;
+  /** Show the lines of the exported code that an operator or an edge is written on. */
+  code(part: Part): void;
 }
 
 export interface SliceSource {

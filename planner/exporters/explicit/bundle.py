@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from ...core.assignment import TrainingGraph
 from ...core.code import CodeMark
 from ...core.evaluated import EvaluatedPlan
 from ...core.plan import Precision
+from ...core.python_text import parsed
 from .classes import fold
 from .distinct import Classes
 from .launch import launch_files
@@ -137,12 +139,23 @@ def _imports(text: str) -> str:
     return "\n".join([*lines, *sorted(named)]) + "\n"
 
 
-def _public(module: str) -> list[str]:
-    tree = ast.parse(_source(module))
+@cache
+def _public(module: str) -> tuple[str, ...]:
     kinds = (ast.FunctionDef, ast.ClassDef)
-    return sorted(node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_"))
+    names = (node.name for node in parsed(_source(module)).body if isinstance(node, kinds))
+    return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """Return the runtime modules that a runtime module imports."""
+    nodes = ast.walk(parsed(_source(module)))
+    return frozenset(
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+    )
+
+
+@cache
 def _source(module: str) -> str:
     return files(_RUNTIME).joinpath(f"{module}.py").read_text("utf-8")
 
@@ -151,7 +164,7 @@ def runtime_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the runtime modules that these files import, directly or through each other."""
     wanted: set[str] = set()
     for text in texts:
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.ImportFrom) and node.module == "parallel":
                 wanted |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parallel."):
@@ -160,10 +173,6 @@ def runtime_of(texts: Iterable[str]) -> dict[str, str]:
     while wanted - sources.keys():
         name = min(wanted - sources.keys())
         sources[name] = _source(name)
-        wanted |= {
-            node.module
-            for node in ast.walk(ast.parse(sources[name]))
-            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-        }
+        wanted |= _imported(name)
     sources["__init__"] = _source("__init__")
     return {f"parallel/{name}.py": text for name, text in sorted(sources.items())}

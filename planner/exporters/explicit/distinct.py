@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from textwrap import wrap
 
 from .marks import Span, joined, shifted
 from .write import ClassText
+
+WIDTH = 120
 
 
 @dataclass(slots=True)
@@ -67,6 +70,15 @@ class Classes:
         for each in self._classes.values():
             others = each.modules[1:]
             more = f", and {len(others) - 2} more" if len(others) > 2 else ""
-            same = f"; the same for {', '.join(others[:2])}{more}" if others else ""
-            head = f'class {each.name}({each.first.base}):\n    """{each.first.doc}{same}."""\n\n'
+            same = f"the same for {', '.join(others[:2])}{more}" if others else ""
+            head = f"class {each.name}({each.first.base}):\n{_docstring(each.first.doc, same)}\n"
             yield head + each.first.text, shifted(each.spans, head.count("\n"))
+
+
+def _docstring(what: str, same: str) -> str:
+    """Return the lines of a class's docstring: in one line, or `same` in a paragraph of its own where it is long."""
+    line = f'    """{what}{"; " if same else ""}{same}."""\n'
+    if len(line) <= WIDTH or not same:
+        return line
+    rest = wrap(f"{same[0].upper()}{same[1:]}.", WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+    return f'    """{what}.\n\n' + "".join(f"    {each}\n" for each in rest) + '    """\n'

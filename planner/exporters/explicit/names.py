@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterable, Mapping
@@ -45,4 +46,5 @@ def _clean(text: str) -> str:
     if not name or name[0].isdigit():
         # An index of a list, or an operator of the list itself.
         return f"item_{name}" if name else "value"
-    return f"{name}_" if keyword.iskeyword(name) else name
+    # What shadows a builtin reads like it.
+    return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name

@@ -15,7 +15,7 @@ from ...core.tensor import TensorMeta
 from ...errors import ExportError
 from .batch import BATCH, batch_multiple, has_batch
 from .fusion import fusion_imports, fusion_lines
-from .stages import build_text
+from .stages import torch_schedule
 
 WIDTH = 120
 
@@ -44,25 +44,26 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         "regather": any(f.regather for scope in training.scopes for f in scope.fanouts),
     }
     feeds = list(_feeds(training, decisions))
+    # A schedule is a table for one number of microbatches.
+    free = decisions.pipeline is None
     fields |= {
         "tokens": decisions.seq,
-        "multiple": batch_multiple(training) if _all_cut(feeds, assignment.graph) else None,
+        "multiple": batch_multiple(training) if free and _all_cut(feeds, assignment.graph) else None,
         "flops": plan.flops,
         "device": cluster.device.name,
         "peak_flops": dict(cluster.device.peak_flops),
     }
     body = "".join(map(_field, fields.items()))
-    build = classes[0] if decisions.pipeline is None else build_text(plan)
     if decisions.gradients.reduction == "sum":
         body += f"    summed={data_ranks(assignment)},\n"
     body += "".join(f"{line}\n" for line in fusion_lines(training, decisions.gradients))
     inputs = "".join(map(_call, feeds))
     return (
         f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
-        f"{_imports(plan, classes, build)}\n\n"
-        f"MODEL = {build}\n"
+        f"{_imports(plan, classes)}\n\n"
+        f"MODEL = {classes[0] if decisions.pipeline is None else 'by_table(PIPELINE)'}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{inputs}    ),\n)\n\n"
-        'if __name__ == "__main__":\n    main(MODEL, SETTINGS)\n'
+        f'if __name__ == "__main__":\n    main(MODEL, SETTINGS{_others(plan)})\n'
     )
 
 
@@ -71,15 +72,22 @@ def feed_lines(training: TrainingGraph, decisions: Decisions) -> str:
     return "".join(_call(fields) for fields in _feeds(training, decisions))
 
 
-def _imports(plan: EvaluatedPlan, classes: tuple[str, ...], build: str) -> str:
+def _imports(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
     modules = {"parallel.command": "main", "parallel.data": "Feed", "parallel.settings": "Settings"}
     modules |= fusion_imports(plan.decisions.gradients)
     if plan.decisions.pipeline is None:
         modules["model"] = classes[0]
     else:
-        way = build.partition("(")[0]
-        modules |= {"parallel.torch_pipeline" if way == "by_torch" else "parallel.pipeline": way, "stages": "PIPELINE"}
+        modules |= {"parallel.pipeline": "by_table", "stages": "PIPELINE"}
+    if torch_schedule(plan):
+        modules["parallel.torch_pipeline"] = "by_torch"
     return "\n".join(f"from {module} import {name}" for module, name in sorted(modules.items()))
+
+
+def _others(plan: EvaluatedPlan) -> str:
+    """Return the arguments that say what else can run the stages."""
+    found = torch_schedule(plan)
+    return f', torch=by_torch(PIPELINE, "{found}")' if found else ""
 
 
 def step_text(training: TrainingGraph, decisions: Decisions) -> str:

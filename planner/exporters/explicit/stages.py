@@ -30,6 +30,19 @@ def write_stages(plan: EvaluatedPlan, classes: tuple[str, ...]) -> dict[str, str
     return {STAGES: "\n".join(lines) + "\n", SCHEDULE: plan.schedule_text}
 
 
+def torch_schedule(plan: EvaluatedPlan) -> str:
+    """Return the class of `torch.distributed.pipelining` that can run the stages; empty if there is none.
+
+    There, a stage sends to the next one alone.
+    """
+    if not plan.torch_schedule:
+        return ""
+    each = parts(plan.training)
+    source = _sources(each)
+    hops = {(part.number or 0) - source[received.node] for part in each for received in part.received}
+    return plan.torch_schedule if hops <= {1} else ""
+
+
 def stage_spans(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[Span, ...]:
     """Return the lines of `stages.py` that say how a value gets from stage to stage."""
     return () if plan.decisions.pipeline is None else _written(plan, classes)[1]
@@ -79,21 +92,6 @@ def _written(plan: EvaluatedPlan, classes: tuple[str, ...]) -> tuple[list[str], 
         ")",
     ]
     return [*head, *wires, *tail], tuple(spans)
-
-
-def build_text(plan: EvaluatedPlan) -> str:
-    """Return what builds a rank's stages: by torch's pipelining where it has the schedule, else by the table.
-
-    Torch hands values from a stage to the next one alone.
-    """
-    if not plan.torch_schedule:
-        return "by_table(PIPELINE)"
-    each = parts(plan.training)
-    source = _sources(each)
-    ends = [(source[received.node], part.number or 0) for part in each for received in part.received]
-    if any(target != start + 1 for start, target in ends):
-        return "by_table(PIPELINE)"
-    return f'by_torch(PIPELINE, "{plan.torch_schedule}")'
 
 
 def _chain(stages: tuple[int, ...], microbatches: tuple[int, ...]) -> Mapping[str, str]:

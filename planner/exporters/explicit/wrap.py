@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 _OPEN, _CLOSE = "([{", ")]}"
 
@@ -22,7 +23,7 @@ def wrapped(line: str, width: int) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     place = _last_bracket(line) if len(line) > width else None
     if place is None:
-        return [line]
+        return _terms(line) if len(line) > width else [line]
     start, stop = place
     parts = [part.strip() for part in _split(line[start + 1 : stop])]
     inner = [f"{indent}    {part}," for part in parts if part]
@@ -42,7 +43,32 @@ def _last_bracket(line: str) -> tuple[int, int] | None:
             pairs.append((opened.pop(), position))
     stop = len(line.rstrip(",:")) - 1
     found = [pair for pair in pairs if pair[1] == stop and line[pair[0] + 1 : stop].strip()]
-    return found[0] if found else None
+    return found[0] if found and not _is_index(line, found[0][0]) else None
+
+
+def _is_index(line: str, start: int) -> bool:
+    """Return whether a bracket is an index, which is not broken."""
+    return line[start] == "[" and start > 0 and (line[start - 1].isalnum() or line[start - 1] in "_)]")
+
+
+def _terms(line: str) -> list[str]:
+    """Return the lines of an assignment of a sum, one term a line; of anything else, the line."""
+    target, equals, value = line.partition(" = ")
+    places = [i for i in _outside(value) if value[i : i + 3] in {" + ", " - "}]
+    if not equals or not places or any(bracket in target for bracket in _OPEN):
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    parts = [value[start:stop].strip() for start, stop in pairwise([0, *places, len(value)])]
+    return [f"{target} = (", *(f"{indent}    {part}" for part in parts), f"{indent})"]
+
+
+def _outside(text: str) -> Iterator[int]:
+    """Yield the positions that are in no bracket and no string."""
+    depth = 0
+    for position, character in _code(text):
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if depth == 0:
+            yield position
 
 
 def _split(text: str) -> Iterator[str]:

@@ -5,12 +5,13 @@ Its text holds no shapes of shards: under tensor parallelism the same lines run 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...core.assignment import AssignedNode, ParameterLayout, TrainingGraph
 from ...core.mesh import DeviceMesh
-from ...ops import OPS
+from ...ops import OPS, Local
 from ..explicit.classes import Call, fold
 from ..explicit.distinct import Classes
 from ..explicit.lines import WIDTH, Lines, Names
@@ -23,6 +24,8 @@ from .modules import TorchModule
 from .problems import Problems
 
 OPERATORS = "from parallel import operators as ops"
+OPEN = ("split_heads", "reshape")
+"""Operators whose lines may leave any one size open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +140,38 @@ class _Texts:
         local = local_of(operator, node.strategy, arguments, symbols, self.alone)
         text = OPS[operator.op].torch(local)
         sharded = [local_of(operator, made.strategy, arguments, symbols, mesh) for made in self.runs[operator.name]]
-        if any(OPS[operator.op].torch(each) != text for each in sharded):
-            if operator.op != "split_heads":
+        for each in sharded:
+            found = _opened(text, OPS[operator.op].torch(each))
+            if found != text and (not found or not _may_open(local, each)):
                 self.problems.add(operator.name, f"its line holds sizes of a shard ({text}), and the model's own line "
                                   "has to serve all ranks")  # fmt: skip
                 return text
-            batch, _, seq, width = local.results[0]
-            text = OPS[operator.op].torch(replace(local, results=((batch, -1, seq, width),)))
+            text = found
         text = text.replace("mesh.device", device)
         if "mesh." in text:
             self.problems.add(operator.name, f"{operator.op} asks the plan's runtime ({text}), which this form lacks")
         return text
+
+
+def _may_open(whole: Local, shard: Local) -> bool:
+    """Return whether an operator finds a size by itself that its line leaves open."""
+    if whole.node.op != "expand":
+        return whole.node.op in OPEN
+    # Here -1 means what the operand has, so it can't be a size that is expanded.
+    before, after = whole.operands[0], whole.results[0]
+    kept = dict(zip(range(-len(before), 0), before, strict=True))
+    return all(kept.get(d - len(after)) == size for d, size in enumerate(after) if size != shard.results[0][d])
+
+
+def _opened(text: str, other: str) -> str:
+    """Return a line with the only number that differs in another left open, as -1; empty if more differs."""
+    ours, theirs = (re.findall(r"-?\d+|[^\d-]+|-", line) for line in (text, other))
+    unlike = [place for place, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
+    if len(ours) != len(theirs) or len(unlike) > 1:
+        return ""
+    if unlike and (not theirs[unlike[0]].lstrip("-").isdigit() or not ours[unlike[0]].lstrip("-").isdigit()):
+        return ""
+    return "".join("-1" if place in unlike else token for place, token in enumerate(ours))
 
 
 def _loss(given: Mapping[str, object], arguments: tuple[str, ...], low: bool) -> str:

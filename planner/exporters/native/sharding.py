@@ -112,6 +112,9 @@ def _held(placed: list[ParameterLayout], data: Axes, problems: Problems) -> Iter
         if not p.parameter.trainable:
             problems.add(name, "it is not trained; fully_shard and the optimizer take all parameters alike")
             continue
+        if "host" in {p.place, p.optimizer_place}:
+            problems.add(name, f"it lies on the {p.place} and its optimizer state on the {p.optimizer_place}; this "
+                         "form keeps both on the device")  # fmt: skip
         axes = _data_dims(p.gradient, data)
         if _data_dims(p.optimizer, data) != axes:
             problems.add(name, f"its gradient lies as {p.gradient} and its optimizer state as {p.optimizer}; "

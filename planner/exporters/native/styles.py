@@ -272,8 +272,12 @@ class _Finder:
             elif style == "RowwiseParallel" and not bias:
                 expected = Layout(((), over))
             if stored != expected:
-                self.problems.add(name, f"it is stored as {fanout.source}, and {style or 'a module without a style'} "
-                                  f"stores it as {expected}")  # fmt: skip
+                node = self.training.assignment.assemblies[reader.scope].node(reader.node)
+                how = style or (
+                    module.kind if module else f"{node.node.op if node else reader.node}, no module of torch,"
+                )
+                self.problems.add(name, f"it is stored as {fanout.source}, and {how} of {reader.node} stores it as "
+                                  f"{expected}")  # fmt: skip
             raw = self._over(reader.raw) if reader.raw is not None else None
             reduced = raw is not None and bool(raw.partial)
             if reduced and style != "SequenceParallel":

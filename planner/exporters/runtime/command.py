@@ -28,7 +28,7 @@ from .trainer import State, Training, synthetic
 Build = Callable[[Mesh], nn.Module]
 
 
-def main(build: Build, settings: Settings, arguments: Sequence[str] | None = None) -> None:
+def main(build: Build, settings: Settings, arguments: Sequence[str] | None = None, **others: Build) -> None:
     """Train as the command line says.
 
     Parameters
@@ -37,13 +37,16 @@ def main(build: Build, settings: Settings, arguments: Sequence[str] | None = Non
         Makes this rank's part of the model.
     arguments
         In place of the command line's.
+    others
+        What else can run the model's stages, by the name that `--pipelining` takes.
 
     Raises
     ------
     SystemExit
         With 128 + its number where a signal ended training before its last step.
     """
-    options = parse(settings, arguments)
+    options = parse(settings, arguments, tuple(others))
+    build = others.get(options.pipelining, build)
     settings = settings.in_microbatches(options.microbatches)
     # Tensors that the model makes itself, in its own type.
     torch.set_default_dtype(getattr(torch, options.dtype))
@@ -66,7 +69,9 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
     initialise(model, mesh, seed=options.seed)
     if isinstance(model, RunsInStages):
         model.spread()
-    if options.compile:
+        if options.compile:
+            raise ValueError("--compile is for models in one piece: stages are run with parts of their backward")
+    elif options.compile:
         model.compile()
     training = Training(
         model,

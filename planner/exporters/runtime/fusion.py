@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol, TypeVar
 
@@ -133,6 +133,10 @@ class Fusion:
                     opened = OpenBucket(there, [own[name] for name in there], queue, self.compression, mesh)
                     for name in there:
                         own[name].buckets[bucket.way] = opened
+
+    def uncompressed(self) -> Fusion:
+        """Return the same buckets, passed as they are."""
+        return replace(self, compression=Plain())
 
 
 class OpenBucket:

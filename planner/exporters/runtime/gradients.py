@@ -35,6 +35,9 @@ class Exchange(Protocol):
     def open(self, model: nn.Module, mesh: Mesh) -> None:
         """Give the gradients of a model their buckets, unless they have them."""
 
+    def uncompressed(self) -> Exchange:
+        """Return the same buckets, passed as they are."""
+
 
 class Gradient:
     """The gradient of one parameter, added up over microbatches.

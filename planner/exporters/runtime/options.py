@@ -32,6 +32,7 @@ class Options:
     dtype: str
     microbatches: int
     compile: bool
+    pipelining: str
     log_every: int
     log_file: str | None
     profile: tuple[int, int] | None
@@ -41,15 +42,17 @@ class Options:
     checkpoints: Checkpoints
 
 
-def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options:
+def parse(settings: Settings, arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> Options:
     """Return the options; `--help` and mistakes end the process.
 
     Parameters
     ----------
     arguments
         In place of the command line's.
+    others
+        What else can run the stages of a pipeline than its table.
     """
-    parser = _parser(settings)
+    parser = _parser(settings, others)
     namespace = parser.parse_args(arguments)
     found = {name: value for name, value in vars(namespace).items() if name in Options.__dataclass_fields__}
     found |= {"data": tuple(namespace.data), "betas": tuple(namespace.betas)}
@@ -66,7 +69,7 @@ def parse(settings: Settings, arguments: Sequence[str] | None = None) -> Options
     return options
 
 
-def _parser(settings: Settings) -> argparse.ArgumentParser:
+def _parser(settings: Settings, others: Sequence[str]) -> argparse.ArgumentParser:
     planned = settings.microbatches
     size = (
         f"{settings.samples} sequences of {settings.tokens} tokens"
@@ -127,6 +130,13 @@ def _parser(settings: Settings) -> argparse.ArgumentParser:
         metavar="N",
         help="parts of a step that run one after the other (%(default)s)",
     )
+    if others:
+        compute.add_argument(
+            "--pipelining", default=others[0], choices=("table", *others),
+            help="what runs the stages: the table of actions, or torch.distributed.pipelining (%(default)s)",
+        )  # fmt: skip
+    else:
+        parser.set_defaults(pipelining="table")
     compute.add_argument("--compile", action="store_true", help="compile the model with torch.compile")
 
     report = parser.add_argument_group("reports")

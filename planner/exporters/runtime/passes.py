@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from .regather import Values, regathering
 from .split_backward import backward_inputs
 from .stages import Stage
 
@@ -22,6 +24,7 @@ class _Kept:
     received: Tensors
     given: dict[str, GradientEdge]
     seed: Tensors
+    values: Values
     later: Callable[[], None] | None = None
 
 
@@ -33,7 +36,14 @@ class Passes:
         self._kept: dict[int, _Kept] = {}
 
     def forward(
-        self, microbatch: int, inputs: Tensors, received: Tensors, weight: float | None, scale: float
+        self,
+        microbatch: int,
+        inputs: Tensors,
+        received: Tensors,
+        *,
+        weight: float | None,
+        scale: float,
+        regather: bool,
     ) -> Tensors:
         """Return what the stage gives, by name.
 
@@ -45,8 +55,12 @@ class Passes:
             What the last stage's loss counts for in that of the step; None for other stages.
         scale
             What gradients are multiplied by.
+        regather
+            Whether gathered parameters are dropped until backward.
         """
-        found = self.module(*(inputs[name] if name in inputs else received[name] for name in self.stage.takes))
+        dropped = Values()
+        with regathering(dropped) if regather else nullcontext():
+            found = self.module(*(inputs[name] if name in inputs else received[name] for name in self.stage.takes))
         values = dict(zip(self.stage.gives, found if isinstance(found, tuple) else (found,), strict=True))
         loss = self.stage.gives[-1]
         if weight is not None:
@@ -55,6 +69,7 @@ class Passes:
             received={name: x for name, x in received.items() if x.requires_grad},
             given={name: get_gradient_edge(x) for name, x in values.items() if x.requires_grad},
             seed={} if weight is None else {loss: torch.full_like(values[loss], scale)},
+            values=dropped,
         )
         return values
 
@@ -70,7 +85,7 @@ class Passes:
         """Return the gradients of received values; those of the weights follow when `backward_weights` asks."""
         kept = self._kept[microbatch]
         edges, come = _begun(kept, gradients)
-        found, kept.later = backward_inputs(edges, come, list(kept.received.values()))
+        found, kept.later = backward_inputs(edges, come, list(kept.received.values()), kept.values.unwanted)
         return {name: x for name, x in zip(kept.received, found, strict=True) if x is not None}
 
     def backward_weights(self, microbatch: int) -> None:

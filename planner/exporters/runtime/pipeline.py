@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import torch
 
@@ -12,7 +11,6 @@ from .data import Batch
 from .mail import Mail, lines, reads, writes
 from .mesh import Mesh
 from .passes import Passes, Tensors
-from .regather import regathering
 from .settings import Settings
 from .staged import Staged
 from .stages import Pipeline
@@ -65,8 +63,9 @@ class _ByTable(Staged):
             received[wire.value] = self.mail.take(message).requires_grad_(wire.gradient)
         inputs, weight = self.inputs(action.stage, action.microbatch, batch, settings)
         passes = self.passes[action.stage]
-        with regathering() if settings.regather else nullcontext():
-            values = passes.forward(action.microbatch, inputs, received, weight, scale)
+        values = passes.forward(
+            action.microbatch, inputs, received, weight=weight, scale=scale, regather=settings.regather
+        )
         for message in writes(self.pipeline, action):
             self.mail.give(message, values[self.pipeline.wires[message.wire].value])
         return 0.0 if weight is None else values[passes.stage.gives[-1]].detach()

@@ -37,10 +37,27 @@ def _forget(key: int, make: Make) -> None:
         del _makers[key]
 
 
+@dataclass
+class Values:
+    """Whether values of dropped tensors matter; where only their shapes do, they are not made again."""
+
+    wanted: bool = True
+
+    @contextmanager
+    def unwanted(self) -> Iterator[None]:
+        """Say that they do not, inside the block."""
+        self.wanted = False
+        try:
+            yield
+        finally:
+            self.wanted = True
+
+
 @dataclass(frozen=True)
 class _Dropped:
     """A view of a tensor that is made again."""
 
+    like: torch.Tensor
     make: Make
     size: torch.Size
     stride: tuple[int, ...]
@@ -48,18 +65,21 @@ class _Dropped:
 
 
 @contextmanager
-def regathering() -> Iterator[None]:
+def regathering(values: Values | None = None) -> Iterator[None]:
     """Apply to everything that autograd saves inside the block."""
+    told = values or Values()
 
     def pack(tensor: torch.Tensor) -> torch.Tensor | _Dropped:
         make = _makers.get(tensor.untyped_storage().data_ptr())
         if make is None:
             return tensor
-        return _Dropped(make, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
+        return _Dropped(tensor.new_empty(0), make, tensor.size(), tensor.stride(), int(tensor.storage_offset()))
 
     def unpack(kept: torch.Tensor | _Dropped) -> torch.Tensor:
         if isinstance(kept, torch.Tensor):
             return kept
+        if not told.wanted:
+            return kept.like.new_empty_strided(kept.size, kept.stride)
         return kept.make().as_strided(kept.size, kept.stride, kept.offset)
 
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):

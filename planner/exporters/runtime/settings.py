@@ -28,7 +28,7 @@ class Settings:
         Tokens of a sample; 0 where samples are no sequences.
     multiple
         What the samples of a microbatch must be a multiple of if there are more or fewer microbatches than planned;
-        None where the model's code holds the size of the planned ones.
+        None where the code holds their number or their size.
     flops
         FLOPs of a step of the whole model, forward and backward, without what sharding and recomputing add.
     summed
@@ -53,6 +53,19 @@ class Settings:
     device: str = ""
     peak_flops: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def factor(self) -> int:
+        """What the gradients of the loss are multiplied by."""
+        return self.summed * self.microbatches or 1
+
+    def summed_like(self, other: Settings) -> Settings:
+        """Return the settings with which this run, of other ranks and microbatches, has the gradients of another."""
+        return replace(self, summed=other.factor // self.microbatches if other.summed else 0)
+
+    def uncompressed(self) -> Settings:
+        """Return the settings with which gradients are passed as they are."""
+        return self if self.gradients is None else replace(self, gradients=self.gradients.uncompressed())
+
     def in_microbatches(self, count: int) -> Settings:
         """Return the settings with a step cut into `count` microbatches.
 
@@ -70,8 +83,8 @@ class Settings:
             )
         if self.multiple is None:
             raise ValueError(
-                f"model.py is written for microbatches of {self.samples // self.microbatches} samples; "
-                f"for {count} instead of {self.microbatches}, export the plan with that number"
+                f"the code is written for {self.microbatches} microbatches of "
+                f"{self.samples // self.microbatches} samples; export the plan with {count}"
             )
         if self.samples // count % self.multiple:
             raise ValueError(

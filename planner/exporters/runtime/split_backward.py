@@ -11,6 +11,9 @@ feed one branch, such as that of a weight that is used twice, since asking one o
 next; and where the node is a function written in Python, which computes all its gradients whenever it is asked. Where
 one branch runs into the beginning of another, both are run in the first part down to their weights.
 
+Where a product is asked for the gradient of one factor, that factor's value does not matter, though autograd would
+fetch it: the caller is told, so that a gathered weight is not gathered again for it.
+
 All that forward kept stays until the second part. The idea of the two parts is that of Qi et al., "Zero Bubble
 Pipeline Parallelism" (arXiv 2401.10241).
 """
@@ -18,7 +21,8 @@ Pipeline Parallelism" (arXiv 2401.10241).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -30,10 +34,22 @@ Edge = tuple[Node, int]
 # Dicts to None are sets that keep their order, so that all ranks do the same things one after the other.
 Ordered = dict[Edge, None]
 Noted = dict[Edge, torch.Tensor]
+_LINEAR: Mapping[str, tuple[frozenset[int], ...]] = {
+    "AddmmBackward0": (frozenset({0, 1}), frozenset({0, 2})),
+    "BaddbmmBackward0": (frozenset({0, 1}), frozenset({0, 2})),
+    "BmmBackward0": (frozenset({0}), frozenset({1})),
+    "ConvolutionBackward0": (frozenset({1, 2}),),
+    "MmBackward0": (frozenset({0}), frozenset({1})),
+    "MulBackward0": (frozenset({0}), frozenset({1})),
+}
+"""Products → sets of operands in all of which together they are linear."""
 
 
 def backward_inputs(
-    outputs: Sequence[GradientEdge], gradients: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+    outputs: Sequence[GradientEdge],
+    gradients: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    unwanted: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> tuple[list[torch.Tensor | None], Callable[[], None]]:
     """Return the gradients of the inputs, and a function that adds those of the weights to them.
 
@@ -43,6 +59,8 @@ def backward_inputs(
         Where the gradients come in.
     inputs
         Leaves of the graph.
+    unwanted
+        Entered while the second part asks nodes whose result does not depend on the values of weights that they kept.
     """
     leaves = [get_gradient_edge(x) for x in inputs]
     trunk = _Trunk([edge.node for edge in outputs], [leaf.node for leaf in leaves])
@@ -59,10 +77,10 @@ def backward_inputs(
         _edges(roots), [*leaves, *_edges(wanted)], list(roots.values()), retain_graph=True, allow_unused=True
     )
     noted = {edge: g for edge, g in zip(wanted, found[len(inputs) :], strict=True) if g is not None}
-    return list(found[: len(inputs)]), lambda: _finish(trunk, noted, later)
+    return list(found[: len(inputs)]), lambda: _finish(trunk, noted, later, unwanted)
 
 
-def _finish(trunk: _Trunk, noted: Noted, later: Noted) -> None:
+def _finish(trunk: _Trunk, noted: Noted, later: Noted, unwanted: Callable[[], AbstractContextManager[None]]) -> None:
     """Ask the trunk nodes for the gradients of their branches, and run the branches."""
     by_node: dict[Node, Noted] = defaultdict(dict)
     for edge, gradient in noted.items():
@@ -73,7 +91,8 @@ def _finish(trunk: _Trunk, noted: Noted, later: Noted) -> None:
     for node, branches in trunk.waiting.items():
         come = by_node.pop(node, None)
         if come:
-            found = torch.autograd.grad(_edges(come), _edges(branches), list(come.values()), allow_unused=True)
+            with unwanted() if trunk.linear(node) else nullcontext():
+                found = torch.autograd.grad(_edges(come), _edges(branches), list(come.values()), allow_unused=True)
             for edge, gradient in zip(branches, found, strict=True):
                 if gradient is not None:
                     _add(later, edge, gradient)
@@ -149,6 +168,14 @@ class _Trunk:
                 self.now[edge] = None
             else:
                 self.waiting[node][edge] = None
+
+    def linear(self, node: Node) -> bool:
+        """Return whether the gradients of a node's branches do not depend on the branches' values."""
+        asked = {
+            slot for slot, (following, _) in enumerate(node.next_functions)
+            if following is not None and following not in self.nodes
+        }  # fmt: skip
+        return any(asked <= slots for slots in _LINEAR.get(node.name(), ()))
 
     def noted_first(self, roots: Iterable[Edge]) -> Ordered:
         """Return the edges whose gradients the first part notes, if it begins at `roots`."""

@@ -62,6 +62,11 @@ class Staged(nn.Module):
         for module in self.children():
             yield from module.named_modules(memo, prefix, remove_duplicate)
 
+    def compile(self, *arguments: object, **options: object) -> None:
+        """Compile each stage."""
+        for module in self.children():
+            module.compile(*arguments, **options)
+
     def ranks_holding(self, name: str) -> int:
         """Return how many ranks hold a parameter or a shard of it."""
         others = (axis for axis in self.mesh.sizes if axis != self.pipeline.axis)

@@ -81,7 +81,7 @@ class _Metadata(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is nothing that describes tensors")
 
 
-def left_over(checkpoint: Path, metadata: Metadata, shards: Shards) -> list[str]:
+def left_over(checkpoint: Path, metadata: Metadata, shards: Shards) -> frozenset[str]:
     """Return the names of what is in a checkpoint and not among these shards.
 
     Raises
@@ -102,7 +102,7 @@ def left_over(checkpoint: Path, metadata: Metadata, shards: Shards) -> list[str]
                 f"{checkpoint} has {name} in the shape {tuple(found.size)}, and it has {shard.shape} here: it is of a "
                 "model of other sizes"
             )
-    return [name for name in stored if name not in shards]
+    return frozenset(stored) - frozenset(shards)
 
 
 def _path(*parts: str) -> str:

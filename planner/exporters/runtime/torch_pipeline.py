@@ -7,20 +7,17 @@ each stage is given the numbers of the microbatches, and takes their inputs itse
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed import pipelining
 
 from .data import Batch
 from .layout import local_shape
 from .mail import dtype_of, sent
 from .mesh import Mesh
 from .passes import Passes
-from .regather import regathering
 from .settings import Settings
 from .staged import Staged
 from .stages import Pipeline, Stage, Wire
@@ -96,6 +93,9 @@ class _ByTorch(Staged):
 
     def _make(self, microbatches: int) -> Any:
         """Return the schedule on this rank's stages."""
+        # It loads much of torch, which nobody else needs.
+        from torch.distributed import pipelining
+
         stages = [
             pipelining.PipelineStage(
                 turns, turns.part, len(self.pipeline.stages), self.mesh.device, input_args=turns.examples(),
@@ -185,8 +185,10 @@ class _Pass(torch.autograd.Function):
             wire.value: x.detach().requires_grad_(wire.gradient)
             for wire, x in zip(turns.received, received, strict=True)
         }
-        with torch.enable_grad(), regathering() if turns.settings.regather else nullcontext():
-            values = turns.passes.forward(index, inputs, came, weight, turns.scale)
+        with torch.enable_grad():
+            values = turns.passes.forward(
+                index, inputs, came, weight=weight, scale=turns.scale, regather=turns.settings.regather
+            )
         found = tuple(values[name].detach() for name in turns.given)
         ctx.mark_non_differentiable(*(x for x in found if not x.is_floating_point()))
         return found

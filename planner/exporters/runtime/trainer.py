@@ -36,7 +36,7 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Mesh,
     """
     if settings.gradients is not None:
         settings.gradients.open(model, mesh)
-    scale *= settings.summed * settings.microbatches or 1
+    scale *= settings.factor
     if isinstance(model, RunsInStages):
         return model.loss_of_step(batch, settings, scale=scale)
     total = torch.zeros((), device=mesh.device)

@@ -2,7 +2,7 @@ import { ActionIcon, Button, CopyButton, SegmentedControl, Select, Tooltip } fro
 import { useEffect, useState } from "react";
 import { api } from "../../api/client";
 import type { CodeFile, CodeForm } from "../../api/types";
-import { placeOf } from "../../document/code";
+import { type Part, placeOf } from "../../document/code";
 import { Icon } from "../../ui/icons";
 import { usePlan } from "../../ui/PlanContext";
 import { Loading, ProblemNote } from "../../ui/states";
@@ -12,13 +12,12 @@ import { Diff } from "./Diff";
 import { FileTree } from "./FileTree";
 import { Source } from "./Source";
 
-/** A node or an edge whose line is to be shown; another object each time that it is asked for. */
-export interface Shown {
-  id: string;
-}
-
-/** The exported code: its files as the zip holds them, and what edits changed in them. */
-export default function Code({ shown }: { shown: Shown | null }) {
+/**
+ * The exported code: its files as the zip holds them, and what edits changed in them.
+ *
+ * `shown` is an operator or edge whose line is asked for; another object each time.
+ */
+export default function Code({ shown }: { shown: Part | null }) {
   const { id, version } = usePlan((state) => state.plan);
   const key = `${id}@${version}`;
   const [form, setForm] = useState("explicit");
@@ -153,10 +152,10 @@ interface Asked {
   form: string;
 }
 
-function Files({ planKey, id, form, shown }: Asked & { shown: Shown | null }) {
+function Files({ planKey, id, form, shown }: Asked & { shown: Part | null }) {
   const code = useResource(`${planKey} ${form}`, () => api.code(id, form));
   const [path, setPath] = useState("");
-  const place = shown && code.data ? placeOf(code.data.marks, shown.id) : null;
+  const place = shown && code.data ? placeOf(code.data.marks, shown) : null;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each time that it is asked for, though the place is the same.
   useEffect(() => {

@@ -78,7 +78,9 @@ function Hunk({
               {SIGN[row.change]}
             </span>
             <span className="visually-hidden">{SAID[row.change]}</span>
-            <Tokens line={textOf(row, before, after)} />
+            <code>
+              <Tokens line={textOf(row, before, after)} />
+            </code>
           </td>
         </tr>
       ))}

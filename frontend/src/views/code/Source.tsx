@@ -8,11 +8,10 @@ import {
   useState,
 } from "react";
 import type { CodeFile, CodeMark } from "../../api/types";
-import { chosen, describeMark, isCurrent, marksIn } from "../../document/code";
+import { chosen, describeMark, isCurrent, marksIn, type Part } from "../../document/code";
 import { highlight } from "../../ui/highlight";
 import { useDocument, usePlan } from "../../ui/PlanContext";
 import { ScrollRegion } from "../../ui/ScrollRegion";
-import type { Shown } from "./Code";
 import classes from "./Code.module.css";
 import { Tokens } from "./Tokens";
 
@@ -29,7 +28,7 @@ export function Source({
 }: {
   file: CodeFile;
   marks: readonly CodeMark[];
-  shown: Shown | null;
+  shown: Part | null;
   place: CodeMark | null;
 }) {
   const document = useDocument();

@@ -1,9 +1,9 @@
 import { ActionIcon, Tabs } from "@mantine/core";
 import { lazy, Suspense } from "react";
+import type { Part } from "../../document/code";
 import { Icon } from "../../ui/icons";
 import { usePlan } from "../../ui/PlanContext";
 import { Loading } from "../../ui/states";
-import type { Shown } from "../code/Code";
 import classes from "./panels.module.css";
 import { useProof } from "./useProof";
 
@@ -28,7 +28,7 @@ export function Panels({
   height: number;
   dark: boolean;
   /** What is to be shown in the code. */
-  shown: Shown | null;
+  shown: Part | null;
   onTab(tab: string | null): void;
 }) {
   // Here and not in its tab, so that a proof goes on when another tab is looked at.
