@@ -322,14 +322,15 @@ class Plan:
         Parameters
         ----------
         again
-            False takes out what an earlier decision named; None forgets the decision on this target.
+            False takes out what an earlier decision named, and is forgotten itself where there is none; None forgets
+            the decision on this target.
 
         Examples
         --------
         `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
         """
         others = tuple(d for d in self.decisions.recompute if d.target != target)
-        added = () if again is None else (RecomputeDecision(target=target, again=again),)
+        added = (RecomputeDecision(target=target, again=bool(again)),) if again or (again is False and others) else ()
         return self._with(recompute=(*others, *added))
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:

@@ -290,3 +290,21 @@ def test_models_imports_little():
     program += "print(*[m for m in ('numpy', 'torch', 'fastapi', 'planner.compose') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_recompute_and_places_are_read():
+    options = ("llama-tiny", "--mesh", "dp:2", "--preset", "zero3:dp")
+    plain = answer("evaluate", *options)
+    parts = plain["memory"]["parts"]
+    again = answer("evaluate", *options, "--preset", "recompute_full", "--store", "* optimizer host")
+    assert again["memory"]["parts"]["saved activations"] < parts["saved activations"]
+    assert again["memory"]["parts"]["optimizer state"] == 0 < parts["optimizer state"]
+    assert again["host_memory"]["bytes"] == parts["optimizer state"]
+    assert plain["host_memory"] is None
+    assert any(r["again"] and not r["parameter"] for r in again["collectives"]) is False
+    some = answer("evaluate", *options, "--recompute", "layers.*", "--recompute", "self_attn off")
+    assert again["memory"]["parts"]["saved activations"] < some["memory"]["parts"]["saved activations"]
+    text = shardwright("evaluate", *options, "--preset", "offload_optimizer").out
+    assert "and on the host for each device: optimizer state" in text
+    assert "exposed, host" in text
+    assert shardwright("evaluate", *options, "--recompute", "two words").code != 0
