@@ -12,6 +12,10 @@ from .proof.selfcheck import selfcheck_files
 
 CHECKED = "explicit"
 """The form whose bundles check themselves."""
+README = """
+**Check.** `python selfcheck.py` compares the sharded model with the unsharded one here, loss and every gradient on
+every rank, and exits with 0 if they are equal; its head says at which sizes. What it compares with is in `check/`.
+"""
 
 
 def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = None) -> dict[str, str]:
@@ -23,7 +27,9 @@ def bundle(plan: Plan, form: str = "explicit", training: TrainingGraph | None = 
         `export.form-unknown`, `export.onnx-source`, `export.side-effects`, and what the exporter raises.
     """
     files = compose.bundle(plan, form, training)
-    return files | selfcheck_files(plan, files) if form == CHECKED else files
+    if form != CHECKED:
+        return files
+    return files | selfcheck_files(plan, files) | {"README.md": files["README.md"] + README}
 
 
 def export(plan: Plan, folder: str | Path, form: str = "explicit") -> tuple[Path, ...]:

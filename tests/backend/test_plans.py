@@ -127,6 +127,7 @@ def test_list_has_the_plan_changed_last_first(client: Caller) -> None:
         {"type": "split_axis", "axis": "tp", "sizes": [2, 2]},
         {"type": "batch", "global_batch": 16, "seq": 128, "microbatches": 4},
         {"type": "precision", "name": "bf16-fp32grad"},
+        {"type": "gradients", "fusion": "size", "bucket_bytes": 1 << 20, "overlap": True, "compression": "int8"},
         {"type": "clear"},
     ],
     ids=lambda change: change["type"],
@@ -206,6 +207,10 @@ def test_changes_are_made_together_or_not_at_all(client: Caller, state: dict[str
         ({"type": "split_axis", "axis": "tp", "sizes": [2, 3]}, "mesh.split-size"),
         ({"type": "batch", "global_batch": 8, "seq": 8, "microbatches": 3}, "plan.microbatches"),
         ({"type": "parameter", "target": "*", "layout": "[tp"}, "layout.syntax"),
+        ({"type": "gradients", "fusion": "size"}, "plan.gradient-bucket"),
+        ({"type": "gradients", "fusion": "index", "indices": [3, 2]}, "plan.gradient-indices"),
+        ({"type": "gradients", "fusion": "index", "indices": [1 << 30]}, "plan.gradient-position"),
+        ({"type": "gradients", "compression": "bf16"}, "plan.gradient-type"),
     ],
 )  # fmt: skip
 def test_illegal_changes_say_why(client: Caller, state: dict[str, Any], change: dict[str, Any], code: str) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from planner.cli.collectives_text import collectives_text
+from planner.cli.syntax import gradients
 from planner.cli.table import columns, folded
 from planner.compose import evaluate, load_model
+from planner.core.gradient_decision import GradientDecision
 from planner.hardware import PRECISIONS
 from planner.plan import Plan
 
@@ -62,6 +64,32 @@ def test_columns_line_up():
     assert columns([("a", "1"), ("bcd", "22")], "<>") == ["a     1", "bcd  22"]
     assert folded(["one two three"], 8) == ["one two", "      three"]
     assert folded(["one two three"], None) == ["one two three"]
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ("none", GradientDecision()),
+        ("auto overlap", GradientDecision(fusion="auto", overlap=True)),
+        (
+            "size:25MiB sum int8",
+            GradientDecision(fusion="size", bucket_bytes=25 << 20, reduction="sum", compression="int8"),
+        ),
+        ("size:3K mean", GradientDecision(fusion="size", bucket_bytes=3000)),
+        ("one_bit index:8,16", GradientDecision(fusion="index", indices=(8, 16), compression="one_bit")),
+    ],
+)
+def test_words_on_gradients(text, decision):
+    assert gradients(text) == decision
+
+
+def test_buckets_in_json():
+    found = answer(
+        "evaluate", "llama-tiny", "--mesh", "dp:4", "--preset", "data_parallel:dp", "--gradients", "auto overlap"
+    )
+    buckets = [row for row in found["collectives"] if row["gradients"]]
+    assert [len(row["gradients"]) for row in buckets] == [2, 9, 1]
+    assert "exposed gradient communication" in found["step_time"]["parts"]
 
 
 def test_models_in_json():

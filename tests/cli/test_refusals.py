@@ -141,6 +141,16 @@ OPTIONS = [
         "Write e.g. 'layers.*.residual_mlp tp 0,1', one operand position a term.",
     ),
     (
+        "--mesh dp:4 --gradients|auto fp8", "cli.gradients-syntax",
+        "--gradients 'auto fp8' has the word 'fp8'. "
+        "Write e.g. 'auto overlap', 'size:25MiB bf16' or 'index:8,16 sum'.",
+    ),
+    (
+        "--mesh dp:4 --gradients|auto size:1MB", "cli.gradients-syntax",
+        "--gradients 'auto size:1MB' says twice what its fusion is. "
+        "Write e.g. 'auto overlap', 'size:25MiB bf16' or 'index:8,16 sum'.",
+    ),
+    (
         "--cluster 1x8-tpu --mesh tp:8", "hardware.device-unknown",
         "Cluster '1x8-tpu': there is no device 'tpu'. Use one of: a100-80-sxm, b200-sxm, h100-sxm, h200-sxm.",
     ),

@@ -79,7 +79,9 @@ def test_mistakes_are_told(arguments: str, reason: str, capsys: pytest.CaptureFi
 
 def test_code_for_one_size_is_run_at_that_size_alone(capsys: pytest.CaptureFixture[str]) -> None:
     fixed = replace(SETTINGS, multiple=None)
-    assert "model.py is written for microbatches of 4 samples" in refused(capsys, "--microbatches", "6", settings=fixed)
+    assert "the code is written for 3 microbatches of 4 samples; export the plan with 6" in refused(
+        capsys, "--microbatches", "6", settings=fixed
+    )
     assert fixed.in_microbatches(3) is fixed
 
 

@@ -162,5 +162,6 @@ def test_the_files_are_readable_and_need_torch_alone(files: dict[str, str]) -> N
             if isinstance(node, ast.ImportFrom) and not node.level
         ]
         assert {module.split(".")[0] for module in modules} <= allowed, name
+    assert "python selfcheck.py" in files["README.md"]
     source = resources("planner.exporters.runtime").joinpath("selfcheck.py").read_text("utf-8")
     assert files["parallel/selfcheck.py"] == source

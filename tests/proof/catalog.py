@@ -54,12 +54,18 @@ _EXPERTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("data_parallel", "ep"), ("expert_parallel", "ep"), ("megatron", "tp"), ("sequence_parallel", "tp"),
     ),
 }  # fmt: skip
+_PIPELINES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "pp:2,dp:2": ("1f1b", (("data_parallel", "dp"),)),
+    "pp:2,tp:4": ("zb-h1", (("megatron", "tp"), ("sequence_parallel", "tp"))),
+    "pp:2,dp:2,tp:2": ("gpipe", (("zero1", "dp"), ("megatron", "tp"))),
+}
 TENSOR_PARALLEL = frozenset({
     "llama", "llama, biases, tied, dropout", "qwen2", "qwen3", "mistral, windows", "mixtral", "gpt2", "bert", "t5",
     "vit", "whisper", "gpt_neox", "gemma2", "deepseek_v3", "gpt_oss",
 })  # fmt: skip
 """Architectures whose modules the preset `megatron` knows."""
 EXPERTS = frozenset({"mixtral"})
+IN_STAGES = frozenset({"llama", "qwen2", "gpt2"})
 DRAWN = 4
 """Random plans of each architecture."""
 _WORLDS = (4, 8, 4, 8, 6, 3, 2)
@@ -78,7 +84,20 @@ def presets(name: str) -> Iterator[tuple[str, Plan]]:
         )  # fmt: skip
         for preset, axis in wanted:
             plan = plan.preset(preset, axis=axis)
-        yield ", ".join(f"{preset} over {axis}" for preset, axis in wanted), plan
+        yield _title(wanted), plan
+    for mesh, (schedule, wanted) in _PIPELINES.items() if name in IN_STAGES else ():
+        parsed = DeviceMesh.parse(mesh)
+        plan = Plan.new(
+            graph, cluster=cluster_name(parsed.device_count), mesh=parsed, global_batch=8, seq=8, microbatches=4,
+            precision="float64",
+        )  # fmt: skip
+        for preset, axis in wanted:
+            plan = plan.preset(preset, axis=axis)
+        yield f"{_title(wanted)}, stages over pp by {schedule}", plan.pipelined("pp", schedule)
+
+
+def _title(wanted: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{preset} over {axis}" for preset, axis in wanted)
 
 
 def drawn(name: str, count: int = DRAWN) -> list[Draw]:

@@ -177,6 +177,24 @@ def test_stages_of_a_pipeline(prove: Callable[..., Proof], schedule: str, overla
     assert_proven(prove(plan))
 
 
+@pytest.mark.parametrize("kind", ["gradients", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan.recompute("layers.*"),
+        lambda plan: plan.preset("offload_optimizer"),
+        pytest.param(lambda plan: plan.preset("offload_parameters"), marks=pytest.mark.slow),
+        pytest.param(lambda plan: plan.store("*", axes=("dp",), regather=True), marks=pytest.mark.slow),
+    ],
+    ids=["recompute", "optimizer on the host", "parameters on the host", "fetched again"],
+)
+def test_with_what_else_changes_backward(
+    prove_here: Callable[..., Proof], change: Callable[[Plan], Plan], kind: str
+) -> None:
+    plan = change(plan_of("zero2", 2, **FUSIONS["size"], overlap=True))
+    assert_proven(prove_here(plan, kind=kind, steps=3 if kind == "training" else 1))
+
+
 def test_a_dropped_member_is_found(prove_here: Callable[..., Proof]) -> None:
     """A parameter that is left out of its bucket is reduced by itself: right numbers by other collectives."""
     plan = plan_of("zero0", fusion="auto")

@@ -15,6 +15,7 @@ from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
 
 from .native_models import gpt_like
 from .test_presets import assert_proven
+from .test_traced import small_plan
 
 pytest.importorskip("torch")
 
@@ -107,4 +108,18 @@ def test_uneven_batches_and_vocabularies(prove: Callable[..., Proof]) -> None:
     """Three ranks of samples cut 8 sequences, and a vocabulary of 33 is cut over 2."""
     graph = tiny_graph("llama", vocab_size=33)
     plan = tiny_plan("dp:3,tp:2", ("data_parallel", "dp"), *SP, graph=graph)
+    assert_proven(prove(plan, bundle(plan, "native")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "mesh", "presets"),
+    [("mamba2", "dp:4", (("zero3", "dp"),)), ("gpt_neox", "dp:4", (("zero3", "dp"),)),
+     ("convnext", "dp:2,tp:2", (("data_parallel", "dp"), ("megatron", "tp")))],
+)  # fmt: skip
+def test_traced_models(prove: Callable[..., Proof], name: str, mesh: str, presets: tuple[tuple[str, str], ...]) -> None:
+    """Their lines leave one size of a reshape open."""
+    plan = small_plan(name, mesh)
+    for preset, axis in presets:
+        plan = plan.preset(preset, axis=axis)
     assert_proven(prove(plan, bundle(plan, "native")))

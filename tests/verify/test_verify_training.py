@@ -7,6 +7,7 @@ import pytest
 
 from planner.compose import train
 from planner.core.assignment import AssignedNode, Fanout, TrainingGraph, Update
+from planner.core.bucket import Bucket
 from planner.core.layout import Layout
 from planner.core.strategy import ShardStrategy
 from planner.verify import verify_training
@@ -154,6 +155,33 @@ def updated(training: TrainingGraph, change: Callable[[Update], Update | None]) 
 
     scopes = tuple(replace(s, updates=tuple(u for update in s.updates for u in one(update))) for s in training.scopes)
     return replace(training, scopes=scopes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: replace(b, members=(*b.members, b.members[0])),
+        lambda b: replace(b, members=(replace(b.members[0], way=1), *b.members[1:])),
+        lambda b: replace(b, deferred=True),
+        lambda b: replace(b, members=(replace(b.members[0], parameter="model.none"), *b.members[1:])),
+        lambda b: replace(
+            b,
+            members=(
+                b.members[0],
+                replace(b.members[1], moved=replace(b.members[1].moved, steps=())),
+                *b.members[2:],
+            ),
+        ),
+    ],
+    ids=["twice", "another way", "another time", "nobody", "another collective"],
+)
+def test_a_broken_bucket_is_found(change: Callable[[Bucket], Bucket]) -> None:
+    plan = tiny_plan("dp:4", ("data_parallel", "dp"), graph=tiny_graph()).gradients(fusion="auto")
+    training = train(plan)
+    assert verify_training(training) == ()
+    first, second, *rest = training.buckets
+    found = verify_training(replace(training, buckets=(first, change(second), *rest)))
+    assert {finding.code for finding in found} == {"verify.bucket"}
 
 
 def test_a_broken_update_is_found() -> None:

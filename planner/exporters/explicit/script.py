@@ -44,9 +44,11 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         "regather": any(f.regather for scope in training.scopes for f in scope.fanouts),
     }
     feeds = list(_feeds(training, decisions))
+    # A schedule is a table for one number of microbatches.
+    free = decisions.pipeline is None
     fields |= {
         "tokens": decisions.seq,
-        "multiple": batch_multiple(training) if _all_cut(feeds, assignment.graph) else None,
+        "multiple": batch_multiple(training) if free and _all_cut(feeds, assignment.graph) else None,
         "flops": plan.flops,
         "device": cluster.device.name,
         "peak_flops": dict(cluster.device.peak_flops),

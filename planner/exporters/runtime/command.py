@@ -69,7 +69,9 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
     initialise(model, mesh, seed=options.seed)
     if isinstance(model, RunsInStages):
         model.spread()
-    if options.compile:
+        if options.compile:
+            raise ValueError("--compile is for models in one piece: stages are run with parts of their backward")
+    elif options.compile:
         model.compile()
     training = Training(
         model,

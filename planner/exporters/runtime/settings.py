@@ -28,7 +28,7 @@ class Settings:
         Tokens of a sample; 0 where samples are no sequences.
     multiple
         What the samples of a microbatch must be a multiple of if there are more or fewer microbatches than planned;
-        None where the model's code holds the size of the planned ones.
+        None where the code holds their number or their size.
     flops
         FLOPs of a step of the whole model, forward and backward, without what sharding and recomputing add.
     summed
@@ -83,8 +83,8 @@ class Settings:
             )
         if self.multiple is None:
             raise ValueError(
-                f"model.py is written for microbatches of {self.samples // self.microbatches} samples; "
-                f"for {count} instead of {self.microbatches}, export the plan with that number"
+                f"the code is written for {self.microbatches} microbatches of "
+                f"{self.samples // self.microbatches} samples; export the plan with {count}"
             )
         if self.samples // count % self.multiple:
             raise ValueError(
