@@ -97,6 +97,21 @@ class Studio:
     def code(self) -> None:
         self._tab("code")
 
+    def code_of_an_edge(self) -> None:
+        designer = self.designer()
+        designer.click_in_graph("o_proj")
+        self.page.get_by_role("button", name="Show the edge o_proj in the code").click()
+        expect(self.page.get_by_role("tabpanel").locator('[data-current="true"]').first).to_be_visible()
+        designer.page.mouse.move(5, 5)
+
+    def changes_of_the_code(self) -> None:
+        designer = self.designer()
+        designer.pick("q_proj")
+        designer.toggle("k", "tp")
+        panel = designer.tab("code")
+        panel.get_by_text("Changes", exact=True).click()
+        expect(panel.get_by_test_id("diff:model.py")).to_be_visible()
+
     def diagnostics(self) -> None:
         self._tab("diagnostics")
 
@@ -217,6 +232,8 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "communication": Studio.communication,
     "costs": Studio.costs,
     "code": Studio.code,
+    "code-of-an-edge": Studio.code_of_an_edge,
+    "changes-of-the-code": Studio.changes_of_the_code,
     "diagnostics": Studio.diagnostics,
     "prove": Studio.prove,
     "proof": Studio.proof,

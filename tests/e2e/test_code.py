@@ -81,6 +81,7 @@ def test_a_collective_in_the_code_selects_its_edge(designer: Designer) -> None:
     line(panel, mark["last"]).click()
     expect(designer.inspected).to_have_text("o_proj")
     expect(designer.page.get_by_test_id(f"edge:{edge}")).to_have_attribute("data-current", "true")
+    expect(designer.page.get_by_test_id(f"edge:{edge}")).to_be_in_viewport()
     lit = panel.locator('[data-line][data-current="true"]')
     expect(lit).to_have_count(mark["last"] - mark["first"] + 1)
     designer.settle()

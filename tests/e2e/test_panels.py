@@ -87,7 +87,7 @@ def test_unequal_parts_are_a_finding_and_stand_in_the_cells(page: Page, rest: Re
 
 
 @pytest.mark.parametrize(
-    ("tab", "address"), [("communication", "report"), ("costs", "report"), ("code", "code"), ("prove", "proofs")]
+    ("tab", "address"), [("communication", "report"), ("costs", "report"), ("code", "code?form=*"), ("prove", "proofs")]
 )
 def test_a_failing_server_is_told_in_the_tab_and_can_be_asked_again(
     designer: Designer, faults: Faults, tab: str, address: str

@@ -13,6 +13,7 @@ import { CodeButton } from "./CodeButton";
 import classes from "./inspector.module.css";
 import { dimNames, SliceButton } from "./SliceButton";
 import { CollectiveBadge } from "./Traffic";
+import { useCurrentEdge } from "./useCurrentEdge";
 
 /** Where the operator's parameters lie: as read, or sharded further (ZeRO). */
 export function Storage({ node }: { node: NodeView }) {
@@ -36,7 +37,7 @@ export function Storage({ node }: { node: NodeView }) {
 function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
   const document = useDocument();
   const mesh = usePlan((state) => state.plan.view.mesh);
-  const current = usePlan((state) => state.edge === edge.id);
+  const { current, row } = useCurrentEdge(edge.id);
   const refusal = usePlan((state) => state.refusal);
   const colours = useColours();
   const read = node.operands.find((operand) => operand.value === edge.value);
@@ -47,7 +48,12 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
     document.edit(storeParameter(edge.value, axes, regather));
 
   return (
-    <div className={classes["tensor"]} data-current={current} data-testid={`edge:${edge.id}`}>
+    <div
+      ref={row}
+      className={classes["tensor"]}
+      data-current={current}
+      data-testid={`edge:${edge.id}`}
+    >
       <div className={classes["tensorHead"]}>
         <strong>{edge.label}</strong>
         <span>{edge.tensor.dtype}</span>

@@ -5,6 +5,7 @@ import { useLook } from "../ui/LookContext";
 import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import { CodeButton } from "./CodeButton";
 import classes from "./inspector.module.css";
+import { useCurrentEdge } from "./useCurrentEdge";
 
 /** Where the operator's tensors come from and go to, and what moves them. */
 export function Traffic({ node }: { node: NodeView }) {
@@ -50,11 +51,16 @@ function Edge({
   node?: string;
 }) {
   const document = useDocument();
-  const current = usePlan((state) => state.edge === edge.id);
+  const { current, row } = useCurrentEdge(edge.id);
   const label = (id: string) => view.nodes.find((other) => other.id === id)?.label;
   const badges = node ? edge.badges.filter((badge) => badge.readers.includes(node)) : edge.badges;
   return (
-    <div className={classes["edge"]} data-current={current} data-testid={`edge:${edge.id}`}>
+    <div
+      ref={row}
+      className={classes["edge"]}
+      data-current={current}
+      data-testid={`edge:${edge.id}`}
+    >
       <p>
         <span className={classes["way"]}>{title}</span>{" "}
         {ends.map((id, position) => {

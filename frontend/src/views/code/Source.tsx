@@ -9,6 +9,7 @@ import {
 } from "react";
 import type { CodeFile, CodeMark } from "../../api/types";
 import { chosen, describeMark, isCurrent, marksIn, type Part } from "../../document/code";
+import { bringIntoView } from "../../ui/bringIntoView";
 import { highlight } from "../../ui/highlight";
 import { useDocument, usePlan } from "../../ui/PlanContext";
 import { ScrollRegion } from "../../ui/ScrollRegion";
@@ -56,7 +57,7 @@ export function Source({
   const litLine = lit?.first;
   // biome-ignore lint/correctness/useExhaustiveDependencies: follows the selection, not the text.
   useEffect(() => {
-    if (litLine) bringIntoView(lineAt(litLine), false);
+    if (litLine) bringIntoView(lineAt(litLine));
   }, [litLine]);
 
   function select(mark: CodeMark): void {
@@ -138,15 +139,6 @@ export function Source({
       </pre>
     </ScrollRegion>
   );
-}
-
-/** Scrolls the text, and nothing around it, so far that a line is seen; `always` if it is seen already, too. */
-function bringIntoView(line: Element | null | undefined, always: boolean): void {
-  const region = line?.closest("section");
-  if (!line || !region) return;
-  const [own, room] = [line.getBoundingClientRect(), region.getBoundingClientRect()];
-  const seen = own.top >= room.top && own.bottom <= room.bottom;
-  if (always || !seen) region.scrollTop += own.top - room.top - room.height / 3;
 }
 
 /** Every line of a mark → the mark. */
