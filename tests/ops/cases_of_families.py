@@ -29,7 +29,7 @@ def cases_of_families(node: Make, meta: Meta) -> dict[str, Node]:
 def _elementwise(node: Make, meta: Meta) -> dict[str, Node]:
     stream, mask = meta(4, 8), meta(4, 8, dtype="bool")
     names = "neg abs exp log sqrt rsqrt reciprocal sin cos erf relu elu softplus silu mish sigmoid tanh hardswish"
-    names += " detach floor ceil round sign"
+    names += " detach floor ceil round sign receive"
     return {name: node(name, stream) for name in names.split()} | {
         "sub": node("sub", stream, stream),
         "mul": node("mul", stream, stream),

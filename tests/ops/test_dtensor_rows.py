@@ -130,6 +130,7 @@ WITHOUT: dict[str, str] = {
     "constant": "it reads no tensor",
     "embedding_bag": "written by its parts",
     "full": "it reads no tensor",
+    "receive": "a message between stages, which DTensor does not know",
     "one_hot": "no row is registered for it",
     "block_add": "a part of cumsum",
     "block_cumsum": "a part of cumsum",
