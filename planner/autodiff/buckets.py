@@ -17,7 +17,7 @@ from ..core.gradient_decision import GradientDecision
 from ..core.mesh import Axes, DeviceMesh
 from ..core.portion import stage_of_items
 from ..core.stage import plain
-from ..errors import PlannerError
+from ..errors import Diagnostic, PlannerError
 
 Key = tuple[int, tuple[tuple[str, Axes], ...], bool, int]
 """What the members of a bucket have in common: way, collectives, whether they are deferred, and stage."""
@@ -54,7 +54,31 @@ def fill_buckets(training: TrainingGraph, decision: GradientDecision, element_by
         )
         for i, scope in enumerate(training.scopes)
     )  # fmt: skip
-    return replace(training, scopes=scopes, buckets=buckets)
+    found = (*training.assignment.diagnostics, *_alone(training, buckets, decision))
+    assignment = replace(training.assignment, diagnostics=found)
+    return replace(training, assignment=assignment, scopes=scopes, buckets=buckets)
+
+
+def _alone(training: TrainingGraph, buckets: tuple[Bucket, ...], decision: GradientDecision) -> Iterator[Diagnostic]:
+    """Yield a note on the reductions that are in no bucket, if there are any."""
+    inside = {(member.scope, member.parameter, member.way) for bucket in buckets for member in bucket.members}
+    alone = [
+        fanout.value
+        for index, scope in enumerate(training.scopes)
+        for fanout in scope.fanouts
+        if fanout.kind == "parameter"
+        for way, delivery in enumerate(fanout.backward)
+        if any(step.kind not in LOCAL for step in delivery.redistribution.steps)
+        and (index, fanout.value, way) not in inside
+    ]
+    if alone:
+        compressed = "" if decision.compression == "none" else f" and not as {decision.compression}"
+        yield Diagnostic(
+            code="plan.gradient-alone", severity="note", subject=alone[0],
+            message=f"The gradients of {len(alone)} parameters, such as {alone[0]}, are reduced one by one"
+            f"{compressed}: they are cut unequally or exchanged, or several stages hold the parameter.",
+            hint="Cut them evenly, or leave it.",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,6 +130,18 @@ def test_deferred_reductions_are_in_buckets_of_their_own() -> None:
         assert {"mlp" in m.parameter for m in bucket.members} == {bucket.deferred}
 
 
+def test_what_can_not_be_packed_is_told_and_reduced_alone() -> None:
+    """A table of 33 rows is cut unequally over four ranks."""
+    chosen = tiny_plan("dp:4", ("zero2", "dp"), graph=tiny_graph(vocab_size=33, num_hidden_layers=1))
+    chosen = chosen.store("lm_head.weight", of="gradient", layout="[dp, -]")
+    training = train(chosen.gradients(fusion="auto", compression="int8"))
+    (note,) = [d for d in training.assignment.diagnostics if d.code == "plan.gradient-alone"]
+    assert (note.subject, note.severity) == ("lm_head.weight", "note")
+    assert "not as int8" in note.message
+    assert "lm_head.weight" not in {m.parameter for b in training.buckets for m in b.members}
+    assert not any(d.code == "plan.gradient-alone" for d in train(plan("data", fusion="auto")).assignment.diagnostics)
+
+
 def test_nothing_is_in_a_bucket_where_nothing_is_decided() -> None:
     assert train(plan("data")).buckets == ()
     assert train(plan("data", reduction="sum")).buckets == ()

@@ -31,6 +31,7 @@ def plans() -> dict[str, Plan]:
         "presets": small_plan(),
         "tied": tiny_plan(MESH, *PRESETS, graph=tiny_graph("qwen2", tied=True)),
         "runs": unequal,
+        "fused": small_plan().gradients(fusion="auto", overlap=True, reduction="sum", compression="int8"),
         **{f"random {world}-{seed}": draw(seed, world).plan for world, seed in ((4, 3), (8, 5), (8, 8))},
     }
 
