@@ -32,9 +32,9 @@ def files_of(answer: dict[str, Any]) -> dict[str, str]:
     return {file["path"]: file["text"] for file in answer["files"]}
 
 
-def own(plan: Plan) -> dict[str, str]:
-    """Return the bundle without what checks it, which is at other sizes."""
-    return {name: text for name, text in delivery.bundle(plan).items() if not name.startswith(("check/", "selfcheck"))}
+def without_check(files: dict[str, str]) -> dict[str, str]:
+    """Leave out what checks the bundle, which no edit is about."""
+    return {path: text for path, text in files.items() if not path.startswith(("check/", "selfcheck.py"))}
 
 
 def test_code_is_the_bundle_with_marks(client: Caller, state: dict[str, Any], plan: Plan) -> None:
@@ -102,7 +102,7 @@ def test_history_and_what_the_last_edits_changed(client: Caller, state: dict[str
     for back, before in ((1, plans[1]), (2, plans[0])):
         found = client.ok(client.get(f"{path}/code/diff", params={"back": back}))
         assert found["labels"] == [step["label"] for step in steps[:back]]
-        expected = differences(own(before), own(plans[2]))
+        expected = differences(*(without_check(delivery.bundle(each)) for each in (before, plans[2])))
         assert found["files"] == [file.model_dump(mode="json") for file in expected]
     assert {"model.py", "plan.json", "train.py"} <= {file.path for file in expected}
     # After an undo, the last edit is the first one.
