@@ -146,8 +146,11 @@ class Zero:
     axes: Axes
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
-        """Return this rank's summand."""
-        return x if mesh.index(*self.axes) == 0 else torch.zeros_like(x)
+        """Return this rank's summand: a tensor of its own on every rank.
+
+        Were it the operand itself on one rank, that one alone would fetch again what was let go.
+        """
+        return x.clone() if mesh.index(*self.axes) == 0 else torch.zeros_like(x)
 
 
 @dataclass(frozen=True)
