@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from .compose import cross, evaluate, load_model, open_plan, redistribute, save_plan, train
     from .delivery import bundle, export, exportable
     from .errors import PlannerError
+    from .functional import shard
     from .plan import Plan
     from .proof import prove
 
 __all__ = [
     "Plan", "PlannerError", "bundle", "cross", "evaluate", "export", "exportable", "load_model", "open_plan", "prove",
-    "redistribute", "save_plan", "train",
+    "redistribute", "save_plan", "shard", "train",
 ]  # fmt: skip
 
 _HOMES = {
     "Plan": ".plan", "PlannerError": ".errors", "bundle": ".delivery", "export": ".delivery", "exportable": ".delivery",
-    "prove": ".proof",
+    "prove": ".proof", "shard": ".functional",
 }  # fmt: skip
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .bundle import export_bundle, mark_bundle
+from .bundle import export_bundle, mark_bundle, stage_text
 
-__all__ = ["export_bundle", "mark_bundle"]
+__all__ = ["export_bundle", "mark_bundle", "stage_text"]

@@ -66,12 +66,19 @@ class _Model:
     spans: tuple[Span, ...]
 
 
-def _model(training: TrainingGraph, precision: Precision) -> _Model:
+def stage_text(training: TrainingGraph, precision: Precision, stage: int) -> tuple[str, str]:
+    """Return the text of one stage of a model with nothing of the others, and the name of its class."""
+    model = _model(training, precision, stage)
+    return model.text, model.classes[0]
+
+
+def _model(training: TrainingGraph, precision: Precision, stage: int | None = None) -> _Model:
+    """Return the text of all parts, or of one stage alone."""
     assignment = training.assignment
     dtypes = {"compute": precision.compute, "gradient": precision.gradient}
     reserved = frozenset({"F", "Mesh", "nn", "ops", "torch"}.union(*map(_public, _NAMED)))
     written = Classes(reserved=reserved)
-    classes = tuple(_add(written, part, dtypes) for part in parts(training))
+    classes = tuple(_add(written, part, dtypes) for part in parts(training) if stage in {None, part.number})
     texts = list(written.texts())
     text = "\n\n".join(each for each, _ in texts)
     title = f"{assignment.graph.name} on the mesh {assignment.mesh}, one class per module."
