@@ -58,7 +58,8 @@ def run(job: Job) -> RankResult:
 
 def execute(train: ModuleType, job: Job) -> RankResult:
     """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
-    if "parallel.native" in sys.modules:
+    # A native script spreads its model itself.
+    if hasattr(train, "parallelize"):
         return execute_native(train, job, partial(compared, _reference(job)))
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     settings = replace(train.SETTINGS, summed=job.summed) if job.summed else train.SETTINGS

@@ -323,10 +323,15 @@ def test_an_evaluation_is_made_once(client: Caller, state: dict[str, Any], monke
     path = f"/api/v1/plans/{state['id']}"
     client.ok(client.post(f"{path}/what-if", json={"changes": [Q_WHOLE]}))
     after = client.ok(client.edit(state, Q_WHOLE))
-    for part in ("", "/report", "/code", "/choices?node=" + after["view"]["nodes"][0]["id"], "/figures/step"):
+    for part in ("", "/report", "/choices?node=" + after["view"]["nodes"][0]["id"], "/figures/step"):
         client.ok(client.get(path + part))
     client.step(client.step(after, "undo"), "redo")
     assert len(made) == 1
+    # The check that a bundle carries evaluates the plans that it is made of, once for each version of a plan.
+    client.ok(client.get(f"{path}/code"))
+    for_code = len(made)
+    client.ok(client.get(f"{path}/code"))
+    assert len(made) == for_code
 
 
 def test_rename_copy_delete(client: Caller, state: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ BLOCK = re.compile(
     r"```http\n(?P<method>[A-Z]+) (?P<path>\S+)\n(?P<headers>(?:[\w-]+: .*\n)*)(?P<body>(?:.+\n)*)\n"
     r"(?P<status>\d{3})(?: (?P<rest>.*))?\n```"
 )
-CODE = re.compile(r'"((?:http|plan|job)\.[a-z-]+)"')
+CODE = re.compile(r'"((?:http|plan|job|pipeline)\.[a-z-]+)"')
 # Made by the bounded reader of JSON from its prefix.
 JSON_CODES = {f"http.json-{kind}" for kind in ("syntax", "number", "key", "character", "depth")}
 

@@ -185,7 +185,11 @@ export function NewPlanForm({
                     className={chips["toggle"]}
                     style={on ? { background: colour, color: textOn(colour) } : chipColour(colour)}
                     aria-pressed={on}
-                    aria-label={presetLabel(preset, axis)}
+                    aria-label={
+                      axis === null
+                        ? `apply ${presetTitle(preset.name)}`
+                        : presetLabel(preset, axis)
+                    }
                     onClick={() => toggle(key)}
                   >
                     {!on && <i className={chips["dot"]} />}
