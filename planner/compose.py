@@ -65,7 +65,7 @@ from .hardware import cluster_name
 from .hardware import precision as precision_named
 from .importers import load_model, load_source, shrink_way
 from .importers import shrunk as shrunk_graph
-from .pipelining import Same, decided_stages, pipeline_view, simulated, staged, with_boundary
+from .pipelining import Same, decided_stages, pipeline_view, places_of, simulated, staged, with_boundary
 from .plan import Plan
 from .redistribution import (
     DEFAULT_OPTIONS,
@@ -135,7 +135,7 @@ def evaluate(plan: Plan, training: TrainingGraph | None = None) -> Report:
     training = training or train(plan)
     if plan.decisions.pipeline is None:
         return price_training(training, plan.decisions, plan.cluster)
-    stages = price_stages(training, plan.decisions, plan.cluster)
+    stages = price_stages(training, plan.decisions, plan.cluster, places_of(plan))
     return evaluate_pipeline(training, plan.decisions, plan.cluster, stages, simulated(plan, stages))
 
 
@@ -217,7 +217,8 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
     """Return what code is written from."""
     training, schedule = training or train(plan), None
     if plan.decisions.pipeline is not None:
-        schedule = simulated(plan, price_stages(training, plan.decisions, plan.cluster)).timeline.schedule
+        stages = price_stages(training, plan.decisions, plan.cluster, places_of(plan))
+        schedule = simulated(plan, stages).timeline.schedule
     return EvaluatedPlan(
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),

@@ -26,7 +26,7 @@ from .plan import Plan
 from .schedules import bubble, causes, part_count, partition, schedule_named, schedule_parts, simulate
 from .staging import Places, decided, place, stage, unit_names, units
 
-__all__ = ["Same", "decided_stages", "pipeline_view", "simulated", "staged", "with_boundary"]
+__all__ = ["Same", "decided_stages", "pipeline_view", "places_of", "simulated", "staged", "with_boundary"]
 
 Train = Callable[[Plan], TrainingGraph]
 """What `compose.train` is: given from there."""
@@ -151,6 +151,18 @@ def with_boundary(plan: Plan, stage: int, unit: int, train: Train) -> Plan:
     moved = (*cuts[:stage], unit, *cuts[stage + 1 :])
     stages = decided(plan.graph, moved, at)
     return replace(plan, decisions=replace(plan.decisions, pipeline=replace(pipeline, stages=stages)))
+
+
+def places_of(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Return the ranks along the pipeline's axis that hold each part of the model."""
+    pipeline = plan.decisions.pipeline
+    assert pipeline is not None
+    ranks = plan.decisions.mesh.size(pipeline.axis)
+    schedule = schedule_named(pipeline.schedule, ranks, plan.decisions.microbatches, pipeline.per_rank)
+    return tuple(
+        tuple(sorted({schedule.placement[chain.stages[part]] for chain in schedule.chains}))
+        for part in range(schedule.parts)
+    )
 
 
 def _in_flight(schedule: Schedule) -> tuple[int, ...]:

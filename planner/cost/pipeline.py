@@ -29,6 +29,7 @@ from ..errors import Diagnostic
 from ..hardware import precision as named_precision
 from .communication import Group, pairwise_seconds
 from .compute import backward_time, peak_flops
+from .copies import copy_rows
 from .evaluate import Priced, over_capacity, price
 from .explain import memory_tree, step_time_tree
 from .host_tree import host_together
@@ -51,6 +52,8 @@ class StagePrice:
         As estimated; `quickest` and `slowest` with all communication hidden that could be, and with none.
     sends
         Messages that bring values here, and their gradients back.
+    copies
+        Reductions among ranks that hold copies of its parameters.
     """
 
     priced: Priced
@@ -58,6 +61,7 @@ class StagePrice:
     quickest: StageTimes
     slowest: StageTimes
     sends: tuple[CollectiveRow, ...]
+    copies: tuple[CollectiveRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +80,35 @@ class Simulation:
     note: str = ""
 
 
-def price_stages(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> tuple[StagePrice, ...]:
-    """Return the price of every stage of a plan with a pipeline."""
+def price_stages(
+    training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec, places: Sequence[tuple[int, ...]]
+) -> tuple[StagePrice, ...]:
+    """Return the price of every stage of a plan with a pipeline.
+
+    Parameters
+    ----------
+    places
+        Ranks along the pipeline's axis that hold each part of the model.
+    """
+    assert decisions.pipeline is not None
     precision, count = named_precision(decisions.precision), decisions.microbatches
     portions = [portion(training, stage) for stage in range(len(training.assignment.graph.stages))]
     priced = [price(each, count, precision, cluster, decisions.gradients) for each in portions]
     messages = _messages(training, decisions, precision, cluster)
+    copies = copy_rows(portions, places, decisions.pipeline.axis, precision, cluster)
     found = []
     for stage, (part, cost) in enumerate(zip(portions, priced, strict=True)):
         sends = tuple(row for _, target, row in messages if target == stage)
         out = sum(row.seconds for source, _, row in messages if source == stage and row.phase == "forward")
         back = sum(row.seconds for _, target, row in messages if target == stage and row.phase == "backward")
         late = _weight_share(part, cost, precision, cluster)
-        estimate, quickest, slowest = (_times(cost, phases, late, count, out, back) for phases in _phases(cost.seconds))
+        shared = sum(row.seconds * row.count for row in copies[stage])
+        estimate, quickest, slowest = (
+            _times(cost, phases, late, count, out, back, shared) for phases in _phases(cost.seconds)
+        )
         found.append(
             StagePrice(priced=cost, times=estimate, quickest=replace(quickest, send_forward=0.0, send_backward=0.0),
-                       slowest=slowest, sends=sends)
+                       slowest=slowest, sends=sends, copies=copies[stage])
         )  # fmt: skip
     return tuple(found)
 
@@ -130,7 +147,7 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
 
 
 def _times(
-    cost: Priced, phases: tuple[float, float], late: float, microbatches: int, out: float, back: float
+    cost: Priced, phases: tuple[float, float], late: float, microbatches: int, out: float, back: float, shared: float
 ) -> StageTimes:
     forward, backward = (seconds / microbatches for seconds in phases)
     held = cost.memory
@@ -142,7 +159,7 @@ def _times(
         send_forward=out,
         send_backward=back,
         recompute=cost.seconds.recompute / microbatches,
-        reduce=cost.seconds.deferred + cost.seconds.update,
+        reduce=cost.seconds.deferred + cost.seconds.update + shared,
         optimizer=cost.seconds.optimizer + cost.seconds.host_update,
         activation=kept,
         # What a weight gradient needs is part of what the operators keep, and their graph is freed as a whole.
@@ -219,7 +236,7 @@ def evaluate_pipeline(
     tree = _tree(decisions, stages, simulation)
     flops = model_flops(training) * decisions.microbatches
     everything = training.assignment.mesh.device_count * peak_flops(precision.compute, device)
-    rows = tuple(row for stage in stages for row in (*stage.priced.rows, *stage.sends))
+    rows = tuple(row for stage in stages for row in (*stage.priced.rows, *stage.sends, *stage.copies))
     order = {phase: index for index, phase in enumerate(("forward", "backward", "update"))}
     totals = memory_bytes(of_rank[fullest])
     return Report(

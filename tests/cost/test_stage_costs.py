@@ -9,7 +9,8 @@ import pytest
 
 from planner.compose import evaluate, load_model, move_boundary, pipeline_of, stages_of, train
 from planner.core.portion import portion
-from planner.core.stage import SEND_RECV
+from planner.core.report import CollectiveRow
+from planner.core.stage import SEND_RECV, plain
 from planner.cost import price
 from planner.cost.step_time import StepSeconds
 from planner.hardware import precision
@@ -110,3 +111,23 @@ def test_405b_in_32_stages_is_balanced():
     # 126 layers do not divide by 16: the busiest rank runs 8 of them, and none could run fewer.
     layer = min(stage.times.work for stage in report.pipeline.stages[1:-1]) / 4
     assert max(loads) <= 8.05 * layer
+
+
+def test_copies_of_a_parameter_are_reduced_once_a_step():
+    """A tied embedding lies on the first and the last stage; in a V both are on rank 0, and nothing is sent."""
+    plan = Plan.new(
+        load_model("llama-3.2-1b"), cluster="1x8-h100-sxm", mesh="pp:4,tp:2", global_batch=8, seq=1024, microbatches=8
+    ).preset("megatron", axis="tp")  # fmt: skip
+
+    def copies(schedule: str) -> list[CollectiveRow]:
+        rows = evaluate(plan.pipelined("pp", schedule)).collectives
+        return [row for row in rows if row.axes == ("pp",) and row.kind == "all_reduce"]
+
+    tied = copies("1f1b")
+    assert {plain(row.value) for row in tied} == {"model.embed_tokens.weight"}
+    # On both its owners: 128,256 rows of 2,048 over tp 2, in gradients of 2 bytes.
+    assert [(row.count, row.group_size, row.payload_bytes) for row in tied] == 2 * [(1, 2, 128256 * 2048 // 2 * 2)]
+    assert copies("zb-v") == []
+    # In two directions, every parameter is on two ranks.
+    trained = sum(row.count for row in copies("dualpipe"))
+    assert trained == sum(p * n for p, n in ((9, 16), (1, 1), (2, 1)))
