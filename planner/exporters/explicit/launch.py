@@ -63,7 +63,7 @@ def _slurm(job: str, cluster: ClusterSpec) -> str:
         "set -euo pipefail\n"
         'cd "$SLURM_SUBMIT_DIR"\n'
         "# One torchrun a node; the first node of the list is where the ranks meet.\n"
-        'MASTER_ADDR="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"\n'
+        'MASTER_ADDR="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)"\n'
         f'export MASTER_ADDR MASTER_PORT="${{MASTER_PORT:-{PORT}}}" NNODES="$SLURM_JOB_NUM_NODES"\n'
         'srun --kill-on-bad-exit=1 bash -c \'NODE_RANK="$SLURM_NODEID" exec launch/torchrun.sh "$@"\' train "$@"\n'
     )
