@@ -1,0 +1,41 @@
+"""Train the config by the plan in plan.json; the files in launch/ start it."""
+
+from model import LlamaForCausalLM
+from parallel.command import main
+from parallel.data import Feed
+from parallel.settings import Settings
+
+MODEL = LlamaForCausalLM
+SETTINGS = Settings(
+    mesh={"dp": 2, "tp": 2},
+    samples=8,
+    microbatches=1,
+    dtype="float64",
+    regather=True,
+    tokens=8,
+    multiple=2,
+    flops=6817920.0,
+    device="h100-sxm",
+    peak_flops={
+        "bfloat16": 989400000000000.0,
+        "float16": 989400000000000.0,
+        "float32": 67000000000000.0,
+        "float64": 67000000000000.0,
+    },
+    inputs=(
+        Feed(name="tokens", shape=(8, 8), dtype="int64", layout="[dp, -]", kind="integers", high=32, samples=0),
+        Feed(
+            name="labels",
+            shape=(8, 8),
+            dtype="int64",
+            layout="[dp, -]",
+            kind="next",
+            next_of="tokens",
+            ignored=-100,
+            samples=0,
+        ),
+    ),
+)
+
+if __name__ == "__main__":
+    main(MODEL, SETTINGS)
