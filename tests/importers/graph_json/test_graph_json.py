@@ -65,7 +65,8 @@ def test_repeats_of_some_layers() -> None:
 
 def test_every_field_is_written() -> None:
     """A field that is added to the noun and forgotten here would be lost without a word."""
-    derived = {(ModelGraph, "source"), (Node, "rule"), (Repeat, "results")}
+    # Stages come of the decisions of a plan, after a model is read.
+    derived = {(ModelGraph, "source"), (ModelGraph, "stages"), (Node, "rule"), (Repeat, "results")}
     graph = tiny("llama")
     for kind in (ModelGraph, Block, Node, Parameter, Repeat, Value, Module, Feed):
         for field in fields(kind):
