@@ -17,6 +17,13 @@ def stage_of_items(training: TrainingGraph) -> Mapping[str, int]:
     return {name: stage for stage, names in enumerate(training.assignment.graph.stages) for name in names}
 
 
+def stage_of_values(training: TrainingGraph) -> dict[str, int]:
+    """Return value of the root that an operator or a run makes → stage."""
+    of_item, (root, *runs) = stage_of_items(training), training.scopes
+    made = {v.name: of_item[n.node.origin or n.node.name] for n in root.assembly.nodes for v in n.node.results}
+    return made | {value: of_item[run.assembly.name] for run in runs for value in run.assembly.results}
+
+
 def portion(training: TrainingGraph, stage: int) -> TrainingGraph:
     """Return what a stage runs; the root's scope stays the first.
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from ..core.assignment import TrainingGraph
 from ..core.cluster import ClusterSpec
 from ..core.plan import Decisions, Precision
-from ..core.portion import portion, stage_of_items
+from ..core.portion import portion, stage_of_items, stage_of_values
 from ..core.report import CollectiveRow, CostItem, PipelineReport, Report, StageReport
 from ..core.stage import RECEIVE, SEND_RECV
 from ..core.timeline import StageTimes, Timeline
@@ -189,10 +189,8 @@ def _messages(
     """Return source stage, target stage and row of every message, and of every gradient on its way back."""
     assert decisions.pipeline is not None
     axis, mesh = decisions.pipeline.axis, training.assignment.mesh
-    of_item = stage_of_items(training)
+    of_item, made = stage_of_items(training), stage_of_values(training)
     root = training.scopes[0]
-    made = {v.name: of_item[n.node.origin or n.node.name] for n in root.assembly.nodes for v in n.node.results}
-    made |= {v: of_item[run.assembly.name] for run in training.scopes[1:] for v in run.assembly.results}
     wanted = {f.value for f in root.fanouts if f.gradient is not None}
     group = Group.of(mesh, (axis,), cluster)
     found = []

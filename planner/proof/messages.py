@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..compose import evaluated
 from ..core.assignment import Scope, TrainingGraph
-from ..core.portion import portion, stage_of_items
+from ..core.portion import portion, stage_of_items, stage_of_values
 from ..core.schedule import Schedule
 from ..core.stage import RECEIVE, SEND_RECV, plain
 from ..core.tensor import DTYPE_BYTES
@@ -69,9 +69,7 @@ def _place(plan: Plan, rank: int) -> int:
 
 def _wires(training: TrainingGraph, plan: Plan, rank: int) -> Iterator[tuple[int, int, int, bool]]:
     """Yield source and target part, bytes of a message from or to a rank, and whether a gradient comes back."""
-    of_item, root = stage_of_items(training), training.scopes[0]
-    made = {v.name: of_item[n.node.origin or n.node.name] for n in root.assembly.nodes for v in n.node.results}
-    made |= {v: of_item[run.assembly.name] for run in training.scopes[1:] for v in run.assembly.results}
+    of_item, made, root = stage_of_items(training), stage_of_values(training), training.scopes[0]
     wanted = {f.value for f in root.fanouts if f.gradient is not None}
     for assigned in root.assembly.nodes:
         if assigned.node.op != RECEIVE:
