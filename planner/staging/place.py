@@ -164,7 +164,7 @@ class _Work:
             if isinstance(item, Repeat) or not self.deep.intersection(v.name for v in item.results):
                 continue
             if item.name not in self.nodes:
-                stages = [s for v in item.results for stage, _ in readers.get(v.name, ()) for s in (stage,)]
+                stages = [stage for v in item.results for stage, _ in readers.get(v.name, ())]
                 self.nodes[item.name] = min(stages, default=0)
                 for name in item.operands:
                     readers.setdefault(name, []).append((self.nodes[item.name], item.name))

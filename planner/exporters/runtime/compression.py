@@ -9,6 +9,8 @@ infinite or undefined gradient arrives as such, and nothing is kept of it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 import torch.distributed as dist
 
@@ -55,20 +57,20 @@ class Float16:
         return torch.where(torch.isfinite(scale) & (scale > 0), scale, 1.0).to(x.dtype)
 
 
-class _Blocks:
+class _Blocks(ABC):
     """Send numbers of few bits in blocks with a scale, and keep what rounding takes away."""
 
+    @abstractmethod
     def encode(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return rows of numbers as rows of bytes, and the scale of each block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, numbers: torch.Tensor, size: int) -> torch.Tensor:
         """Return rows of `size` numbers on the scale 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def number_bytes(self, size: int) -> int:
         """Return the bytes of `size` numbers."""
-        raise NotImplementedError
 
     def all_reduce(self, x: torch.Tensor, axes: Axes, mesh: Mesh, memory: Memory) -> Launched[torch.Tensor]:
         """Return the sum over the group."""
