@@ -71,8 +71,9 @@ def test_sequences_are_proposed_no_longer_than_the_model_takes(page: Page) -> No
 
 def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) -> None:
     page.goto("/")
+    # Plans that come in above move the form, and a list that leaves the window is closed.
+    expect(page.get_by_role("region", name="Recent plans").get_by_role("status")).to_have_count(0)
     form = page.get_by_role("form", name="New plan")
-    # By the keyboard: a click that also brings the focus may open the list and close it again.
     form.get_by_role("combobox", name="Model").press("ArrowDown")
     expect(page.get_by_text("experts", exact=True)).to_be_visible()
     page.get_by_role("option", name=re.compile("^llama-3-70b")).click()
@@ -135,6 +136,17 @@ def test_rename_copy_and_delete(page: Page, rest: Rest) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("plan-name")).to_have_text("Ours")
     assert designer.state()["name"] == "Ours"
+
+
+def test_many_plans_leave_the_form_in_reach(page: Page, rest: Rest) -> None:
+    for number in range(12):
+        rest.new_plan(name=f"One of many {number}")
+    page.goto("/")
+    recent = page.get_by_role("region", name="Recent plans")
+    expect(recent.get_by_role("row")).to_have_count(1 + 8)
+    expect(recent.get_by_role("link", name="One of many 11", exact=True)).to_be_visible()
+    recent.get_by_role("button", name=re.compile(r"^Show all \d+ plans$")).click()
+    expect(recent.get_by_role("link", name="One of many 0", exact=True)).to_be_visible()
 
 
 def test_the_theme_stays(page: Page) -> None:

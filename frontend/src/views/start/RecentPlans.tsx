@@ -11,11 +11,15 @@ import { Empty, Loading, ProblemNote } from "../../ui/states";
 import type { Resource } from "../../ui/useResource";
 import classes from "./StartPage.module.css";
 
+/** More push what stands below out of sight; the others are a button away. */
+const SHOWN = 8;
+
 type Ask = { what: "rename" | "delete"; plan: PlanSummary };
 
 export function RecentPlans({ plans }: { plans: Resource<PlanSummary[]> }) {
   const [ask, setAsk] = useState<Ask | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [all, setAll] = useState(false);
 
   async function run(action: () => Promise<unknown>) {
     setProblem(null);
@@ -29,7 +33,8 @@ export function RecentPlans({ plans }: { plans: Resource<PlanSummary[]> }) {
   }
 
   if (plans.problem) return <ProblemNote problem={plans.problem} onRetry={plans.reload} />;
-  if (!plans.data) return <Loading label="Loading plans" />;
+  if (!plans.data) return <Loading label="Loading plans" rows={SHOWN} />;
+  const shown = all ? plans.data : plans.data.slice(0, SHOWN);
   return (
     <>
       {problem && <ProblemNote problem={problem} />}
@@ -59,7 +64,7 @@ export function RecentPlans({ plans }: { plans: Resource<PlanSummary[]> }) {
               </tr>
             </thead>
             <tbody>
-              {plans.data.map((plan) => (
+              {shown.map((plan) => (
                 <Row
                   key={plan.id}
                   plan={plan}
@@ -71,6 +76,11 @@ export function RecentPlans({ plans }: { plans: Resource<PlanSummary[]> }) {
           </table>
         )}
       </div>
+      {shown.length < plans.data.length && (
+        <Button variant="subtle" mt={6} onClick={() => setAll(true)}>
+          Show all {plans.data.length} plans
+        </Button>
+      )}
       {ask && (
         <AskModal
           ask={ask}
