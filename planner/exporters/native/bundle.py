@@ -6,12 +6,12 @@ express is refused with the decisions that do not fit.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
 from ...core.evaluated import EvaluatedPlan
-from ...core.graph import Node
+from ...core.graph import ModelGraph, Node
 from ...core.plan import Decisions, Precision
 from ...core.tensor import DTYPE_BYTES
 from ..explicit.bundle import runtime_of
@@ -21,14 +21,18 @@ from ..explicit.script import step_text
 from .model import write_model
 from .modules import torch_modules
 from .problems import Problems
+from .pieces import in_one_piece, pieces
 from .script import write_parallelize, write_train
 from .sharding import Sharding, axes_of, find_sharding
+from .spread import spread_of, spread_of_stages
+from .stages import PIPELINE, write_stages
 from .styles import find_styles
+from .texts import Texts
 from .whole import whole
 
 UNDERSTOOD = frozenset({
     "cluster", "mesh", "global_batch", "seq", "microbatches", "precision", "factors", "kept", "parameters",
-    "gradients",
+    "gradients", "pipeline",
 })  # fmt: skip
 """Decisions that this form knows; any other one must be as it is by default."""
 
@@ -44,28 +48,46 @@ def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     training, decisions, precision = plan.training, plan.decisions, plan.precision
     problems = Problems()
     _hold_decisions(decisions, precision, problems)
-    graph = training.assignment.graph
-    loss = _loss(training, problems)
+    loss = _loss(plan.graph, problems)
     problems.hold()
     assert loss is not None
-    modules = torch_modules(graph)
-    low = DTYPE_BYTES[precision.compute] < DTYPE_BYTES["float32"]
-    model = write_model(training, whole(training), modules, problems, low=low)
-    data, tensor = axes_of(training, problems)
+    texts = Texts(
+        training=training, named=in_one_piece(plan.graph, training.assignment.graph), problems=problems,
+        low=DTYPE_BYTES[precision.compute] < DTYPE_BYTES["float32"],
+    )  # fmt: skip
+    modules = torch_modules(plan.graph)
+    model = write_model(whole(plan.graph, training.assignment.symbols), modules, texts)
+    cut = pieces(training, loss) if decisions.pipeline else ()
+    stages = write_stages(plan, cut, model, texts, loss, problems) if cut else None
+    axis = decisions.pipeline.axis if decisions.pipeline else None
+    data, tensor = axes_of(training, axis, problems)
     problems.hold()
-    styles = find_styles(training, modules, model.arguments, model.functions, axis=tensor, data=data, problems=problems)
     sharding = find_sharding(training, data, tensor, problems)
+    given = {"axis": tensor, "data": data, "problems": problems}
+    if stages is None:
+        styles = [find_styles(training, modules, model.arguments, model.functions, **given)]
+        spread = spread_of(training, sharding, styles, modules)
+    else:
+        styles = [
+            find_styles(p.planned.training, p.modules, stages.classes.arguments[i], stages.classes.functions[i], **given)
+            for i, p in enumerate(cut)
+        ]
+        spread = spread_of_stages(cut, replace(sharding, pipeline=axis), styles)
     problems.hold()
-    parallelize = write_parallelize(training, styles, sharding, modules, precision)
-    train = write_train(training, styles, sharding, decisions, precision, loss, model.root)
+    train = write_train(
+        training, spread.sharding, decisions, precision, loss, model.root,
+        vocab_sharded=any(found.loss_parallel for found in styles),
+    )  # fmt: skip
     bundle = {
         "model.py": model.text,
-        "parallelize.py": parallelize,
+        "parallelize.py": write_parallelize(training, spread, precision),
+        **({PIPELINE: stages.text} if stages else {}),
         "train.py": train,
         "plan.json": plan.text,
-        "README.md": _readme(training, decisions, plan.cluster, sharding),
+        "README.md": _readme(training, decisions, plan.cluster, spread.sharding),
     }
-    return bundle | launch_files(graph.name, plan.cluster) | runtime_of((model.text, train))
+    code = (model.text, train, stages.text if stages else "")
+    return bundle | launch_files(plan.graph.name, plan.cluster) | runtime_of(code)
 
 
 def _hold_decisions(decisions: Decisions, precision: Precision, problems: Problems) -> None:
@@ -81,9 +103,9 @@ def _hold_decisions(decisions: Decisions, precision: Precision, problems: Proble
         problems.add("precision", f"{precision.name} computes in fp16, whose losses have to be scaled")
 
 
-def _loss(training: TrainingGraph, problems: Problems) -> Node | None:
+def _loss(graph: ModelGraph, problems: Problems) -> Node | None:
     """Return the operator that gives the loss, which this form takes apart in a sum and a count."""
-    root = training.assignment.graph.root
+    root = graph.root
     made = (n for n in root.nodes if root.outputs[0] in {value.name for value in n.results})
     loss = next(made, None)
     inputs = {value.name for value in root.inputs}
