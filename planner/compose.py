@@ -220,7 +220,8 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
         stages = price_stages(training, plan.decisions, plan.cluster, places_of(plan))
         schedule = simulated(plan, stages).timeline.schedule
     return EvaluatedPlan(
-        training=training, graph=plan.graph, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
+        training=training, graph=plan.graph, decisions=plan.decisions,
+        precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
         torch_schedule=SCHEDULES[schedule.name].torch if schedule and schedule.name in SCHEDULES else "",

@@ -1,8 +1,8 @@
 """What the collectives of a bundle in the native form are held to.
 
-Over the axis of tensor parallelism and between stages, they are the plan's, one by one. Over the axes of the samples torch puts what the
-plan moves for single parameters together, module by module, and gathers some that backward would not need; the
-results tell whether that is right.
+Over the axis of tensor parallelism and between stages, they are the plan's, one by one. Over the axes of the samples
+torch puts what the plan moves for single parameters together, module by module, and gathers some that backward would
+not need; the results tell whether that is right.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROUPED = (
 def grouped_differences(
     training: TrainingGraph, plan: Plan, results: Mapping[int, RankResult], updates: int
 ) -> tuple[Difference, ...]:
-    """Return what ran over the axis of tensor parallelism and was not planned, or the other way round."""
+    """Return what ran over the axis of tensor parallelism or between stages and was not planned, or the other way."""
     samples = {axis for _, _, layout in training.assignment.assemblies[0].inputs for dim in layout.dims for axis in dim}
     tensor = {axis for axis, size in plan.decisions.mesh.axes if size > 1} - samples
     activations = replace(

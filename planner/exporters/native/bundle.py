@@ -1,12 +1,14 @@
-"""The native form: the script that one would write by hand with `parallelize_module` and `fully_shard`.
+"""The native form: the script that one would write by hand with `parallelize_module`, `fully_shard` and pipelining.
 
-`model.py` is the model as one device would run it, `parallelize.py` spreads it over ranks. A plan that these can't
-express is refused with the decisions that do not fit.
+`model.py` is the model as one device would run it, `parallelize.py` spreads it over ranks, and where the plan has
+stages, `pipeline.py` cuts them out of the model and runs them. A plan that these can't express is refused with the
+decisions that do not fit.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 
 from ...core.assignment import TrainingGraph
 from ...core.cluster import ClusterSpec
@@ -20,8 +22,9 @@ from ..explicit.readme import TRIED
 from ..explicit.script import step_text
 from .model import write_model
 from .modules import torch_modules
-from .problems import Problems
+from .passing import SPLITTING
 from .pieces import in_one_piece, pieces
+from .problems import Problems
 from .script import write_parallelize, write_train
 from .sharding import Sharding, axes_of, find_sharding
 from .spread import spread_of, spread_of_stages
@@ -43,7 +46,7 @@ def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     Raises
     ------
     ExportError
-        `export.native-decisions` for a plan that parallelize_module and fully_shard do not express.
+        `export.native-decisions` for a plan that parallelize_module, fully_shard and torch's pipelining do not express.
     """
     training, decisions, precision = plan.training, plan.decisions, plan.precision
     problems = Problems()
@@ -63,16 +66,14 @@ def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     data, tensor = axes_of(training, axis, problems)
     problems.hold()
     sharding = find_sharding(training, data, tensor, problems)
-    given = {"axis": tensor, "data": data, "problems": problems}
+    of = partial(find_styles, axis=tensor, data=data, problems=problems)
     if stages is None:
-        styles = [find_styles(training, modules, model.arguments, model.functions, **given)]
+        styles = [of(training, modules, model.arguments, model.functions)]
         spread = spread_of(training, sharding, styles, modules)
     else:
-        styles = [
-            find_styles(p.planned.training, p.modules, stages.classes.arguments[i], stages.classes.functions[i], **given)
-            for i, p in enumerate(cut)
-        ]
-        spread = spread_of_stages(cut, replace(sharding, pipeline=axis), styles)
+        known = zip(cut, stages.classes.arguments, stages.classes.functions, strict=True)
+        styles = [of(piece.planned.training, piece.modules, taken, functions) for piece, taken, functions in known]
+        spread = spread_of_stages(cut, _kept(replace(sharding, pipeline=axis), plan.torch_schedule), styles)
     problems.hold()
     train = write_train(
         training, spread.sharding, decisions, precision, loss, model.root,
@@ -103,6 +104,18 @@ def _hold_decisions(decisions: Decisions, precision: Precision, problems: Proble
         problems.add("precision", f"{precision.name} computes in fp16, whose losses have to be scaled")
 
 
+def _kept(sharding: Sharding, schedule: str) -> Sharding:
+    """Return the sharding of stages under a schedule, which may need gathered parameters to stay.
+
+    Where torch computes the gradients of weights apart, it finds these among the parameters that the modules have at
+    that time: shards there would lose their gradients, without an error.
+    """
+    if schedule not in SPLITTING or not sharding.reshard:
+        return sharding
+    note = f"Gathered parameters stay until the step ends: {schedule} would lose the gradients of dropped ones."
+    return replace(sharding, reshard=False, notes=(*sharding.notes, note))
+
+
 def _loss(graph: ModelGraph, problems: Problems) -> Node | None:
     """Return the operator that gives the loss, which this form takes apart in a sum and a count."""
     root = graph.root
@@ -120,6 +133,8 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec,
     graph = training.assignment.graph
     where = "parameters are gathered at their first use" if sharding.shard and not sharding.stored else ""
     notes = [*sharding.notes, *([f"The plan stores whole parameters; here {where}."] if where else [])]
+    if sharding.pipeline and not sharding.deferred and decisions.microbatches > 1 and sharding.data:
+        notes.append(f"Gradients are reduced over {'·'.join(sharding.data)} once a step, not after each microbatch.")
     listed = "".join(f"- {note}\n" for note in notes)
     return (
         f"# {graph.name} on {cluster.name}\n\n"
@@ -129,7 +144,9 @@ def _readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec,
         "- `model.py`: the model as one device would run it. It returns the sum of the losses, which the trainer\n"
         "  divides by the number of targets on all ranks.\n"
         "- `parallelize.py`: the mesh, the styles of `parallelize_module`, and `fully_shard`.\n"
-        "- `parallel/`: operators that torch has no module for, data, and the training loop.\n"
+        + "- `pipeline.py`: the stages, cut out of the model; what passes between them; the schedule that runs them.\n"
+        * bool(sharding.pipeline)
+        + "- `parallel/`: operators that torch has no module for, data, and the training loop.\n"
         "- `train.py`: AdamW and synthetic data; `--checkpoint` folders can be read by any number of ranks.\n"
         "- `plan.json`: the decisions that this was written from; open it with `shardwright evaluate plan.json`.\n"
         + (f"\nWhere it differs from the plan:\n\n{listed}" if notes else "")

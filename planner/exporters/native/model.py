@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...core.assignment import AssignedNode, ParameterLayout, TrainingGraph
 from ..explicit.classes import Call, fold
@@ -19,6 +20,7 @@ from ..explicit.write import ClassText, Writer
 from .modules import TorchModule
 from .texts import Texts
 
+W = TypeVar("W", bound="ModelWriter")
 OPERATORS = "from parallel import operators as ops"
 
 
@@ -66,7 +68,7 @@ def write_model(alone: TrainingGraph, modules: Mapping[str, TorchModule], texts:
     functions: dict[str, int] = {}
     classes: dict[str, tuple[str, str]] = {}
     kinds: dict[str, str] = {}
-    for writer in writers(alone, names, modules, texts):
+    for writer in writers(alone, names, modules, texts, ModelWriter):
         for module, bodies in writer.bodies.items():
             wanted = next(m.class_name for m in graph.modules if m.path == module)
             found = writer.write(module)
@@ -89,8 +91,8 @@ def write_model(alone: TrainingGraph, modules: Mapping[str, TorchModule], texts:
 
 def writers(
     alone: TrainingGraph, names: dict[tuple[int, str], str], modules: Mapping[str, TorchModule], texts: Texts,
-    made: Callable[..., ModelWriter] | None = None,
-) -> Iterator[ModelWriter]:  # fmt: skip
+    made: Callable[..., W],
+) -> Iterator[W]:  # fmt: skip
     """Yield what writes the classes of each scope, the layers' before those that hold them.
 
     Parameters
@@ -98,7 +100,7 @@ def writers(
     names
         Scope and module path → class name, of the classes that are written before the next writer is asked for.
     made
-        Which writer; one of plain classes by default.
+        Makes a writer.
     """
     lists = containers(alone.assignment.graph)
     plain = [_with_modules(program, modules) for program in programs(alone)]
@@ -108,7 +110,7 @@ def writers(
         for index, program in enumerate(plain)
     }
     for index in (*range(1, len(tops)), 0):
-        yield (made or ModelWriter)(
+        yield made(
             training=alone, scope=index, tops=tops, class_names=names, dtypes={}, marked={}, title="the whole model",
             modules=modules, texts=texts,
         )  # fmt: skip

@@ -21,11 +21,11 @@ LOW = ("bfloat16", "float16")
 def write_parallelize(training: TrainingGraph, spread: Spread, precision: Precision) -> str:
     """Return `parallelize.py`."""
     body = [*_mesh(training, spread.sharding), "", "", *_parallelize(training, spread, precision)]
-    listed = [line for table in spread.tables for line in _table(table)]
+    lines = [line for table in spread.tables for line in _table(table)]
     functions = "\n".join(body)
-    imports = _imports("\n".join([*listed, functions]))
+    imports = _imports("\n".join([*lines, functions]))
     title = f"How {training.assignment.graph.name} lies on the mesh {training.assignment.mesh}."
-    listed = "\n".join(["", *listed, "", "", ""]) if listed else "\n\n"
+    listed = "\n".join(["", *lines, "", "", ""]) if lines else "\n\n"
     return f'"""{title}"""\n\n{imports}\n{listed}{functions}\n'
 
 
@@ -185,7 +185,7 @@ def write_train(
         "labels": loss.operands[1],
         "ignored": dict(loss.attributes)["ignore_index"],
         "dtype": precision.master,
-        "sync_each": not sharding.deferred,
+        "sync_each": not (sharding.deferred or sharding.pipeline),
         "vocab_sharded": vocab_sharded,
     } | {name: tuple(dict.fromkeys(found)) for name, found in starts.items() if found}
     body = "".join(
@@ -204,7 +204,8 @@ def write_train(
         f"{imported}\n"
         f"MODEL = {root}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{feed_lines(training, decisions)}    ),\n)\n\n"
-        'if __name__ == "__main__":\n    main(MODEL, ' f"{spread}, device_mesh, SETTINGS)\n"
+        'if __name__ == "__main__":\n    main(MODEL, '
+        f"{spread}, device_mesh, SETTINGS)\n"
     )
 
 

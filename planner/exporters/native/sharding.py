@@ -166,7 +166,7 @@ def mesh_dims(sharding: Sharding, mesh: DeviceMesh) -> list[tuple[str, Axes]]:
 
     `fully_shard` has a dim to shard over even where nothing is sharded: one of size 1.
     """
-    dims = [(sharding.pipeline, (sharding.pipeline,))] if sharding.pipeline else []
+    dims: list[tuple[str, Axes]] = [(sharding.pipeline, (sharding.pipeline,))] if sharding.pipeline else []
     dims += [("_".join(sharding.replicate), sharding.replicate)] if sharding.replicate else []
     dims.append(("_".join(sharding.shard) or "shard", sharding.shard))
     return [*dims, *([(sharding.tensor, (sharding.tensor,))] if sharding.tensor else [])]

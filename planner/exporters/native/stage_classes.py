@@ -207,4 +207,3 @@ def rebound(body: Body, names: Names) -> dict[Key, str]:
 
 def _child(source: str, token: str) -> str:
     return f"{source}.{token}" if is_name(token) else f'{source}.get_submodule("{token}")'
-

@@ -159,9 +159,10 @@ def _schedule(name: str, axis: str, microbatches: int) -> Iterator[str]:
 
 def _in_stages(root: str, axis: str) -> Iterator[str]:
     yield f"def in_stages(model: {root}, mesh: DeviceMesh) -> Stages:"
-    yield '    """Cut a model, whose parameters are on the meta device, and spread this rank\'s stages over the mesh."""'
+    yield '    """Cut a model, whose parameters are on the meta device, and spread this rank\'s stages over ranks."""'
     yield f'    here = mesh.get_local_rank("{axis}")'
-    yield "    own = {index: parallelize(STAGES[index](model), mesh) for index, place in enumerate(PLACES) if place == here}"
+    yield "    numbers = [number for number, place in enumerate(PLACES) if place == here]"
+    yield "    own = {number: parallelize(STAGES[number](model), mesh) for number in numbers}"
     yield "    return Stages("
     yield "        own,"
     yield "        mesh,"

@@ -80,4 +80,3 @@ def _inner(path: str, run: Assembly) -> str:
     place, top = next((i, top) for i, top in enumerate(run.templates) if path == top or path.startswith(f"{top}."))
     inner = path[len(top) + 1 :]
     return f"{place}.{inner}" if run.period > 1 else inner
-

@@ -35,9 +35,7 @@ def whole(graph: ModelGraph, symbols: Symbols) -> TrainingGraph:
     runs = [_run(repeat, position) for position, repeat in enumerate(root.repeats)]
     assemblies = (_assembly("", root), *runs)
     return TrainingGraph(
-        assignment=Assignment(
-            graph=graph, mesh=ALONE, symbols=symbols, assemblies=assemblies
-        ),
+        assignment=Assignment(graph=graph, mesh=ALONE, symbols=symbols, assemblies=assemblies),
         scopes=tuple(
             Scope(assembly=assembly, fanouts=tuple(_fanouts(index, assemblies, block)))
             for index, (assembly, block) in enumerate(

@@ -19,14 +19,13 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import loss_parallel
 
 from .data import Batch, Feed, microbatch, synthetic_batch
+from .native_checkpoint import load, save
 
 M = TypeVar("M", bound=nn.Module)
 Build = Callable[[], M]
@@ -202,23 +201,6 @@ def training(
         optimizer.step()
         optimizer.zero_grad()
         yield loss
-
-
-def save(folder: str, model: nn.Module, optimizer: torch.optim.Optimizer, done: int) -> None:
-    """Write a checkpoint that any number of ranks can read."""
-    parameters, state = get_state_dict(model, optimizer)
-    state_dict_saver.save({"model": parameters, "optimizer": state, "done": done}, checkpoint_id=folder)
-
-
-def load(folder: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Read a checkpoint in place, and return how many steps it had done."""
-    parameters, state = get_state_dict(model, optimizer)
-    found = {"model": parameters, "optimizer": state, "done": 0}
-    state_dict_loader.load(found, checkpoint_id=folder)
-    set_state_dict(model, optimizer, model_state_dict=parameters, optim_state_dict=state)
-    done = found["done"]
-    assert isinstance(done, int)
-    return done
 
 
 def main(build: Build[M], spread: Spread[M], make_mesh: Callable[[str], DeviceMesh], settings: Settings) -> None:

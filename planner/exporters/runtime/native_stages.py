@@ -63,7 +63,8 @@ class Stages(nn.Module):
             self.add_module(f"stage{index}", module)
         self.own, self.mesh, self.dim, self.places, self.taken = dict(own), mesh, dim, places, taken
         self.loss, self.shared, self.targets = loss, shared, torch.ones(())
-        self._make, self._made = schedule, None
+        self._make = schedule
+        self._made: Schedule | None = None
         self.whole = {(stage, local): name for name, held in shared.items() for stage, local in held.items()}
         self.groups = {name: self._group({places[stage] for stage in shared[name]}) for name in sorted(shared)}
 
