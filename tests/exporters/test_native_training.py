@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
+import torch.distributed as dist
 
 from planner.compose import export
 from planner.plan import Plan
@@ -49,6 +50,8 @@ def trained(
         data: Any = importlib.import_module("parallel.data")
     finally:
         sys.path.remove(folder)
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     mesh = train.device_mesh("cpu")
     spread = train.in_stages if hasattr(train, "in_stages") else train.parallelize
     model = native.built(train.MODEL, spread, mesh, getattr(torch, dtype or train.SETTINGS.dtype))
