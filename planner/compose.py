@@ -101,7 +101,11 @@ def train(plan: Plan) -> TrainingGraph:
 
     def plan_edge(source: Layout, target: Layout, shape: tuple[int, ...], dtype: str) -> Redistribution:
         element = DTYPE_BYTES[meaning.get(dtype, dtype)]
-        return _plan_edge(source, target, shape, element, decisions.mesh, decisions.cluster)
+        wider = dtype == "compute" and DTYPE_BYTES[precision.sums] > element
+        return _plan_edge(
+            source, target, shape, element, decisions.mesh, decisions.cluster,
+            added_in=precision.sums if wider else "",
+        )  # fmt: skip
 
     graph = staged(plan, train)
     _hold_graph(Same(graph))
@@ -386,13 +390,13 @@ def _element_bytes(dtype: str) -> int:
 @lru_cache(maxsize=65536)
 def _plan_edge(
     source: Layout, target: Layout, shape: tuple[int, ...], element_bytes: int, mesh: DeviceMesh, cluster: str,
-    options: SearchOptions = DEFAULT_OPTIONS,
+    options: SearchOptions = DEFAULT_OPTIONS, added_in: str = "",
 ) -> Redistribution:  # fmt: skip
-    return _planner(mesh, cluster, element_bytes).plan(source, target, shape, options)
+    return _planner(mesh, cluster, element_bytes, added_in).plan(source, target, shape, options)
 
 
 @lru_cache(maxsize=64)
-def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
+def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int, added_in: str = "") -> Planner:
     machines: ClusterSpec = cluster_named(cluster)
     setup, byte = least_seconds(machines)
 
@@ -403,7 +407,7 @@ def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
         least, each = least_exchange_seconds(axes, mesh, machines)
         return least, each * element_bytes
 
-    return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange))
+    return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange), added_in)
 
 
 @lru_cache(maxsize=64)
