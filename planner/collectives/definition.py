@@ -134,12 +134,12 @@ class CollectiveDef:
         return self.apply(layout, mesh, call)
 
     def received_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
-        """Return the bytes that the busiest rank receives."""
-        return self.received(step, mesh) * itemsize
+        """Return the bytes that the busiest rank receives, of a tensor whose elements have `itemsize` bytes."""
+        return self.received(step, mesh) * step.itemsize(itemsize)
 
     def sent_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
         """Return the bytes that the busiest rank sends."""
-        return self.sent(step, mesh) * itemsize
+        return self.sent(step, mesh) * step.itemsize(itemsize)
 
 
 def named_axes(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:

@@ -52,7 +52,9 @@ def train(plan: Plan) -> TrainingGraph:
 
     def plan_edge(source: Layout, target: Layout, shape: tuple[int, ...], dtype: str) -> Redistribution:
         element = DTYPE_BYTES[meaning.get(dtype, dtype)]
-        return best_way(source, target, shape, element, decisions.mesh, decisions.cluster)
+        wider = dtype == "compute" and DTYPE_BYTES[precision.sums] > element
+        added_in = precision.sums if wider else ""
+        return best_way(source, target, shape, element, decisions.mesh, decisions.cluster, added_in=added_in)
 
     graph = staged(plan, train)
     _hold_graph(Same(graph))

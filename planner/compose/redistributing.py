@@ -136,14 +136,20 @@ def _element_bytes(dtype: str) -> int:
 @lru_cache(maxsize=65536)
 def best_way(
     source: Layout, target: Layout, shape: tuple[int, ...], element_bytes: int, mesh: DeviceMesh, cluster: str,
-    options: SearchOptions = DEFAULT_OPTIONS,
+    options: SearchOptions = DEFAULT_OPTIONS, added_in: str = "",
 ) -> Redistribution:  # fmt: skip
-    """Return what `redistribute` does for sizes in bytes; remembered, since the edges of a plan are much alike."""
-    return _planner(mesh, cluster, element_bytes).plan(source, target, shape, options)
+    """Return what `redistribute` does for sizes in bytes; remembered, since the edges of a plan are much alike.
+
+    Parameters
+    ----------
+    added_in
+        Element type in which sums are added, where it is wider.
+    """
+    return _planner(mesh, cluster, element_bytes, added_in).plan(source, target, shape, options)
 
 
 @lru_cache(maxsize=64)
-def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
+def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int, added_in: str = "") -> Planner:
     machines: ClusterSpec = cluster_named(cluster)
     setup, byte = least_seconds(machines)
 
@@ -154,4 +160,4 @@ def _planner(mesh: DeviceMesh, cluster: str, element_bytes: int) -> Planner:
         least, each = least_exchange_seconds(axes, mesh, machines)
         return least, each * element_bytes
 
-    return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange))
+    return Planner(mesh, price, Floor(setup, byte * element_bytes, exchange), added_in)

@@ -198,7 +198,9 @@ class Lines:
         if not moved.steps:
             return f"{moved.target} as it is" if moved.source == moved.target else f"{moved.source} is {moved.target}"
         passed = [
-            format_bytes(nbytes((max(s.source_elements, s.target_elements),), self.dtypes.get(dtype, dtype)))
+            format_bytes(
+                nbytes((max(s.source_elements, s.target_elements),), s.added_in or self.dtypes.get(dtype, dtype))
+            )
             for s in moved.steps
         ]
         return f"{moved.source} → {moved.target}, {' + '.join(passed)}"
