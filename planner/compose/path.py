@@ -37,7 +37,7 @@ from ..pipelining import Same, decided_stages, pipeline_view, places_of, simulat
 from ..plan import Plan
 from ..redistribution import distribute
 from ..schedules import SCHEDULES, write_csv
-from ..verify import verify_graph, verify_training
+from ..verify import verify_graph, verify_schedule, verify_training
 from .files import plan_text
 from .redistributing import best_way
 
@@ -104,6 +104,7 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
     if plan.decisions.pipeline is not None:
         stages = price_stages(training, plan.decisions, plan.cluster, places_of(plan))
         schedule = simulated(plan, stages).timeline.schedule
+        _hold(verify_schedule(schedule))
     return EvaluatedPlan(
         training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),

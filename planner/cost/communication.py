@@ -41,7 +41,7 @@ from ..collectives.compressed import Passed
 from ..collectives.definition import even
 from ..collectives.handover import handover_demand
 from ..core.cluster import ClusterSpec, LinkSpec
-from ..core.collective import Redistribution, Step
+from ..core.collective import Step
 from ..core.crossing import VIEW, Leg
 from ..core.mesh import Axes, DeviceMesh
 
@@ -108,13 +108,6 @@ def passed_seconds(passed: Passed, axes: Axes, mesh: DeviceMesh, cluster: Cluste
             return pairwise_seconds(passed.received_bytes, group.size - 1, group, cluster)
         case _:
             return gather_seconds(passed.received_bytes, group, cluster)
-
-
-def redistribution_seconds(
-    redistribution: Redistribution, dtype_bytes: int, mesh: DeviceMesh, cluster: ClusterSpec
-) -> float:
-    """Return the seconds of a whole redistribution: its steps wait for each other."""
-    return sum(step_seconds(step, dtype_bytes, mesh, cluster) for step in redistribution.steps)
 
 
 def leg_seconds(leg: Leg, dtype_bytes: int, cluster: ClusterSpec) -> float:

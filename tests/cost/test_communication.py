@@ -21,7 +21,6 @@ from planner.cost.communication import (
     copy_seconds,
     gather_seconds,
     pairwise_seconds,
-    redistribution_seconds,
     step_seconds,
 )
 from planner.hardware import HARDWARE, cluster
@@ -171,16 +170,6 @@ def test_a_copy_takes_the_achieved_bandwidth_and_at_least_a_launch():
     device = ROUND.device
     assert copy_seconds(1e9, ROUND) == pytest.approx(1e9 / (device.memory_bandwidth * device.memory_efficiency))
     assert copy_seconds(8, ROUND) == device.kernel_floor_s
-
-
-def test_a_redistribution_takes_its_steps_one_after_the_other():
-    from tiny_model import plan_edge
-
-    mesh = DeviceMesh.of({"dp": 2, "tp": 4})
-    moved = plan_edge(Layout.parse("[-, dp] +tp"), Layout.parse("[dp, -]"), mesh, (64, 64))
-    assert len(moved.steps) == 2
-    total = sum(step_seconds(step, 4, mesh, ROUND) for step in moved.steps)
-    assert redistribution_seconds(moved, 4, mesh, ROUND) == total > 0
 
 
 sizes = st.floats(1, 1e12)

@@ -67,6 +67,7 @@ class Gradient:
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
         """Take a raw gradient; `way` tells apart raw gradients of one parameter that come back by other steps."""
+        raw = raw.to(mesh.gradient or raw.dtype)
         if self.deferred:
             # Stages that hold one parameter may bring its gradient back by different steps.
             key = way, tuple(steps)
@@ -99,6 +100,29 @@ def run(steps: Steps, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
     for step in steps:
         x = step(x, mesh)
     return x
+
+
+def keep_gradients_in(model: nn.Module, mesh: Mesh, dtype: torch.dtype) -> None:
+    """Reduce gradients and add them up over microbatches in a wider element type than that of their parameters.
+
+    Of 64 equal gradients a sum in bfloat16 loses what lies below 1/256 of it each time, so it stops growing early.
+
+    Raises
+    ------
+    RuntimeError
+        Where this torch allows no gradient of another element type than its parameter.
+    """
+    narrow = [p for p in model.parameters() if p.requires_grad and p.dtype.itemsize < dtype.itemsize]
+    if not narrow:
+        return
+    if not hasattr(narrow[0], "grad_dtype"):
+        raise RuntimeError(
+            f"torch {torch.__version__} can't keep gradients in {dtype} beside parameters in {narrow[0].dtype}: use a "
+            "newer one, whose tensors have `grad_dtype`, or --dtype float32"
+        )
+    mesh.gradient = dtype
+    for parameter in narrow:
+        parameter.grad_dtype = dtype
 
 
 def own_gradients(model: nn.Module) -> dict[str, Gradient]:

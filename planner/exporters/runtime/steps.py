@@ -133,7 +133,10 @@ class AllToAll:
 
 @dataclass(frozen=True)
 class Slice:
-    """Keep this rank's part of `dim`; no communication. Parts may be unequal."""
+    """Keep this rank's part of `dim`; no communication. Parts may be unequal.
+
+    It is a copy: a view would keep the whole tensor alive, and be one with what others made of the same tensor.
+    """
 
     dim: int
     axes: Axes
@@ -141,7 +144,7 @@ class Slice:
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return this rank's part."""
         start, stop = mesh.chunk(x.shape[self.dim], *self.axes)
-        return x.narrow(self.dim, start, stop - start).contiguous()
+        return x.narrow(self.dim, start, stop - start).clone(memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import nn
 
 from .clip import clip_factor, gradient_norm
 from .data import Batch, Source, local_batch, microbatch, share, synthetic_batch
-from .gradients import finish_gradients
+from .gradients import finish_gradients, keep_gradients_in
 from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
@@ -126,6 +126,8 @@ class Training:
     ) -> None:
         self.model, self.settings, self.mesh, self.optimizer = model, settings, mesh, optimizer
         self.rate, self.clip, self.checkpoints = rate, clip, checkpoints or Checkpoints()
+        if settings.gradient_dtype:
+            keep_gradients_in(model, mesh, getattr(torch, settings.gradient_dtype))
         self.state = state.resumed(self.checkpoints.begin(model, optimizer, mesh, {"seed": state.seed}))
 
     def step(self, source: Source, *, norm: bool = False) -> Taken:
