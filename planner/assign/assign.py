@@ -16,6 +16,7 @@ from ..core.layers import list_of
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import Decisions
+from ..core.stage import plain
 from ..core.strategy import ShardStrategy, layouts, problems
 from ..core.symbol import evaluate
 from ..core.tensor import TensorMeta
@@ -202,11 +203,14 @@ class _Work:
         return pinned, kept
 
     def _parameters(
-        self, parameters: Iterable[Parameter], reads: Mapping[str, Layout], layer: int
+        self, parameters: tuple[Parameter, ...], reads: Mapping[str, Layout], layer: int
     ) -> tuple[ParameterLayout, ...]:
+        firsts: dict[str, Layout] = {}
+        for p in parameters:
+            firsts.setdefault(plain(p.name), reads.get(p.name, _whole(p.meta)))
         return tuple(
             parameter_layout(
-                p, reads.get(p.name, _whole(p.meta)),
+                p, reads.get(p.name, _whole(p.meta)), firsts[plain(p.name)],
                 [d for d in self.decisions.parameters if covers(d.target, p.name, layer)],
                 self.mesh, self.diagnostics,
             )
