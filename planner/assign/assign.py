@@ -235,9 +235,8 @@ def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
 
 def _unmatched(graph: ModelGraph, decisions: Decisions) -> list[Diagnostic]:
     """Return a warning per decision that names nothing; raise if none names anything."""
-    blocks = [(1, graph.root), *((repeat.count, repeat.block) for repeat in graph.root.repeats)]
-    nodes = [(n, count) for count, block in blocks for n in block.nodes]
-    parameters = [(p.name, count) for count, block in blocks for p in block.parameters]
+    nodes = [(n, count) for count, block in graph.counted_blocks for n in block.nodes]
+    parameters = [(p.name, count) for count, block in graph.counted_blocks for p in block.parameters]
 
     def hit(target: str, name: str, count: int) -> bool:
         found = span(target, name)

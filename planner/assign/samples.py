@@ -23,7 +23,7 @@ def sample_factors(graph: ModelGraph) -> tuple[tuple[str, str], ...]:
     out; with them all, nothing of the model is sharded by its samples.
     """
     dims = {value.name: dim for value in graph.root.inputs if (dim := sample_dim(value.meta)) is not None}
-    names = [node.name for block in _blocks(graph) for node in block.nodes]
+    names = [node.name for block in graph.blocks for node in block.nodes]
     found: dict[tuple[str, str], None] = {}
     for node, factor in _readers(graph.root, dims):
         found[_target(node.name, names), factor] = None
@@ -36,10 +36,6 @@ def sample_dim(meta: TensorMeta) -> int | None:
     return next(
         (d for d, size in sizes if isinstance(size, Polynomial) and any(BATCH in m for m, _ in size.terms)), None
     )
-
-
-def _blocks(graph: ModelGraph) -> tuple[Block, ...]:
-    return (graph.root, *(repeat.block for repeat in graph.root.repeats))
 
 
 def _readers(block: Block, dims: Mapping[str, int]) -> Iterator[tuple[Node, str]]:

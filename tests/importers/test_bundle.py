@@ -37,8 +37,7 @@ QUICK = ("resnet-50", "whisper-tiny")
 
 
 def nodes(name: str) -> list[Node]:
-    graph = load_zoo(name)
-    return [node for block in (graph.root, *(r.block for r in graph.root.repeats)) for node in block.nodes]
+    return [node for block in load_zoo(name).blocks for node in block.nodes]
 
 
 @pytest.mark.parametrize(("name", "count"), PUBLISHED.items())

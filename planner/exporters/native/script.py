@@ -14,8 +14,6 @@ from .modules import TorchModule
 from .sharding import Sharding, mesh_dims
 from .styles import Style, Styles
 
-LOW = ("bfloat16", "float16")
-
 
 def write_parallelize(
     training: TrainingGraph, styles: Styles, sharding: Sharding, modules: Mapping[str, TorchModule],
