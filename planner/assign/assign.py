@@ -23,6 +23,7 @@ from ..core.tensor import TensorMeta
 from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS, Cut
 from .follow import follow
+from .learnt import begins_unlike, learnt_values
 from .parameter import parameter_layout
 from .segments import Segmenting
 from .target import EVERYWHERE, Span, covers, span
@@ -65,6 +66,12 @@ class _Work:
     decisions: Decisions
     diagnostics: list[Diagnostic] = field(default_factory=list)
     assembled: dict[str, list[Assembly]] = field(default_factory=dict)
+
+    learnt: frozenset[str] = field(init=False)
+    """Values of the root that have a gradient."""
+
+    def __post_init__(self) -> None:
+        self.learnt = learnt_values(self.graph)
 
     @property
     def mesh(self) -> DeviceMesh:
@@ -118,7 +125,7 @@ class _Work:
 
         A captured input or parameter of the model lies as its first reader wants it, in whatever scope that is.
         """
-        bounds = _cuts(repeat, self.decisions)
+        bounds = _cuts(repeat, self.decisions, first_alone=begins_unlike(repeat, self.learnt))
         runs = self.assembled.setdefault(repeat.name, [])
         carried_count = len(repeat.results)
         bound = tuple(zip(repeat.block.inputs, repeat.operands, strict=True))
@@ -227,9 +234,9 @@ def _whole(meta: TensorMeta) -> Layout:
     return Layout.replicated(len(meta.shape))
 
 
-def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
+def _cuts(repeat: Repeat, decisions: Decisions, *, first_alone: bool) -> list[int]:
     """Return where the runs of a repeat begin, and its end."""
-    bounds = {0, repeat.count}
+    bounds = {0, repeat.count} | ({1} if first_alone else set())
     names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
     for target in decisions.targets:
         found: set[Span] = {s for name in names if (s := span(target, name)) is not None}
