@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from ..errors import ScheduleError
 
-KINDS = "FIWB"
 _CELL = re.compile(r"(\d+)([FIWB])(\d+)")
 
 
@@ -102,11 +101,6 @@ class Schedule:
     def microbatches(self) -> int:
         """Number of microbatches of a step, over all chains."""
         return sum(len(chain.microbatches) for chain in self.chains)
-
-    @property
-    def splits_backward(self) -> bool:
-        """Whether some backward is run in two parts."""
-        return any(action.kind in "IW" for action in self.actions())
 
     def actions(self) -> Iterator[Action]:
         """Yield every action, rank after rank."""

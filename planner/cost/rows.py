@@ -73,7 +73,7 @@ class _Rows:
                 kind=step.kind,
                 axes=step.axes,
                 group_size=step.group_size,
-                payload_bytes=max(step.source_elements, step.target_elements) * bytes_each,
+                payload_bytes=max(step.source_elements, step.target_elements) * step.itemsize(bytes_each),
                 wire_bytes=COLLECTIVES[step.kind].received_bytes(step, self.mesh, bytes_each),
                 seconds=step_seconds(step, bytes_each, self.mesh, self.cluster),
                 count=self.layers * (1 if phase == "update" else self.microbatches),

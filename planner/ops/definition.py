@@ -19,6 +19,8 @@ Extent = int | str
 Attributes = Mapping[str, Attribute]
 Count = Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
 """Local operand shapes and result shapes → FLOPs."""
+RuleOf = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+"""Operands, results and attributes → the rule of an operator on these."""
 Parts = tuple[tuple[Node, ShardStrategy], ...]
 
 
@@ -124,7 +126,7 @@ class OpDef:
     summary: str
     operands: tuple[str, ...]
     infer: Callable[[tuple[TensorMeta, ...], Attributes], tuple[TensorMeta, ...]]
-    rule: Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+    rule: RuleOf
     flops: Count
     backward_flops: Count
     saved: tuple[str, ...] = ()

@@ -142,6 +142,7 @@ REFUSED: dict[str, tuple[Callable[[], Plan], str]] = {
     ),
     "recomputed layers": (lambda: small_plan().recompute("layers.*"), "recompute"),
     "parameters on the host": (lambda: small_plan().store("lm_head.weight", place="host"), "on the host"),
+    "partial results that are added in fp32": (lambda: small_plan().precise("bf16-fp32sum"), "RowwiseParallel"),
     "compressed gradients": (lambda: small_plan().gradients(compression="int8"), "passed as int8"),
     "an unused axis": (lambda: tiny_plan("dp:2,tp:2", ("data_parallel", "dp")), "nothing is sharded over it"),
     "experts": (lambda: tiny_plan("tp:2", ("expert_parallel", "tp"), graph=tiny_graph("mixtral")), "experts"),

@@ -3,9 +3,7 @@
 gloo has no all-to-all in DTensor, which gathers and cuts instead; no style of this form asks for one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Callable
 
 import pytest
 
@@ -13,8 +11,7 @@ from planner.compose import bundle
 from planner.core.graph import ModelGraph
 from planner.errors import ExportError
 from planner.plan import Plan
-from planner.proof import Proof, prove_bundle
-from planner.proof.ranks import Ranks
+from planner.proof import Proof
 from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
 
 from .native_models import gpt_like
@@ -52,18 +49,6 @@ CASES = [
     for name, (mesh, _) in PLANS.items()
     if model != "gpt2" or "tp" not in mesh
 ]
-
-
-@pytest.fixture(scope="module")
-def prove() -> Iterator[Callable[..., Proof]]:
-    """Give what proves files on ranks that have time to load what the others do not need of torch."""
-    with ExitStack() as running:
-        ranks = cache(lambda world: running.enter_context(Ranks(world, timeout=300.0)))
-
-        def run(plan: Plan, files: Mapping[str, str], **options: object) -> Proof:
-            return prove_bundle(plan, files, ranks(plan.decisions.mesh.device_count), ranks(1), **options)  # type: ignore[arg-type]
-
-        yield run
 
 
 def plan_of(model: str, name: str, microbatches: int = 1) -> Plan:

@@ -7,11 +7,13 @@ decisions that do not fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
 
-from ...core.assignment import TrainingGraph
+from ...core.assignment import Fanout, TrainingGraph
 from ...core.cluster import ClusterSpec
+from ...core.collective import Step
 from ...core.evaluated import EvaluatedPlan
 from ...core.graph import ModelGraph, Node
 from ...core.plan import Decisions, Precision
@@ -50,7 +52,7 @@ def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     """
     training, decisions, precision = plan.training, plan.decisions, plan.precision
     problems = Problems()
-    _hold_decisions(decisions, precision, problems)
+    _hold_decisions(training, decisions, precision, problems)
     loss = _loss(plan.graph, problems)
     problems.hold()
     assert loss is not None
@@ -91,7 +93,7 @@ def export_native(plan: EvaluatedPlan) -> dict[str, str]:
     return bundle | launch_files(plan.graph.name, plan.cluster) | runtime_of(code)
 
 
-def _hold_decisions(decisions: Decisions, precision: Precision, problems: Problems) -> None:
+def _hold_decisions(training: TrainingGraph, decisions: Decisions, precision: Precision, problems: Problems) -> None:
     for field in fields(decisions):
         if field.name not in UNDERSTOOD and getattr(decisions, field.name) != field.default:
             problems.add(field.name, f"the plan decides on {field.name.replace('_', ' ')}, which this form does not "
@@ -102,6 +104,13 @@ def _hold_decisions(decisions: Decisions, precision: Precision, problems: Proble
                      f"as {gradients.compression}; fully_shard fuses those of a layer, beside backward")  # fmt: skip
     if precision.compute == "float16":
         problems.add("precision", f"{precision.name} computes in fp16, whose losses have to be scaled")
+    if any(step.added_in for scope in training.scopes for f in scope.fanouts for step in _steps(f)):
+        problems.add("precision", f"{precision.name} adds partial results in {precision.sums}; RowwiseParallel adds "
+                     f"them in {precision.compute}")  # fmt: skip
+
+
+def _steps(fanout: Fanout) -> Iterator[Step]:
+    return (step for d in (*fanout.forward, *fanout.backward) for step in d.redistribution.steps)
 
 
 def _kept(sharding: Sharding, schedule: str) -> Sharding:

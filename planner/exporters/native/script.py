@@ -15,8 +15,6 @@ from .sharding import Sharding, mesh_dims
 from .spread import Spread
 from .tables import Table
 
-LOW = ("bfloat16", "float16")
-
 
 def write_parallelize(training: TrainingGraph, spread: Spread, precision: Precision) -> str:
     """Return `parallelize.py`."""

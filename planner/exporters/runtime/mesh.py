@@ -33,6 +33,8 @@ class Mesh:
         If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
+    gradient
+        Element type that gradients of parameters are reduced and added up in; None for that of the parameters.
     timeout
         How long a collective may take in the groups that are made from now on; None for torch's default.
     step, sequence, last
@@ -41,6 +43,7 @@ class Mesh:
     """
 
     compute: torch.dtype = torch.float32
+    gradient: torch.dtype | None = None
     timeout: timedelta | None = None
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
