@@ -100,7 +100,7 @@ def fill(parameter: nn.Parameter, full: torch.Tensor) -> None:
     local.copy_(cut.to_local())
 
 
-def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> Batch:
+def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
     """Return this rank's samples of a microbatch; an input without samples comes whole."""
     index, count = 0, 1
     for dim in settings.data:
