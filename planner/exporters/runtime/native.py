@@ -133,7 +133,7 @@ def summed(value: torch.Tensor, settings: Settings, mesh: DeviceMesh) -> torch.T
     return value
 
 
-def shares(batch: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[list[Batch], torch.Tensor]:
+def shares(batch: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[list[tuple[torch.Tensor, ...]], torch.Tensor]:
     """Return this rank's samples of each microbatch, and the number of targets of the step on all ranks."""
     count = settings.microbatches
     parts = [local_batch(microbatch(batch, settings.inputs, index, count), settings, mesh) for index in range(count)]
