@@ -14,7 +14,7 @@ from ..core.chunk import lengths
 from ..core.graph import ModelGraph, Node
 from ..core.layers import Layers, list_of
 from ..core.layout import Layout
-from ..core.plan import Decisions, Precision
+from ..core.plan import Decisions, FactorDecision, Precision
 from ..core.report import CollectiveRow, Report
 from ..core.rule import TensorFactors
 from ..core.stage import RECEIVE
@@ -123,6 +123,7 @@ class _Drawer:
         self.totals = _layer_counts(graph)
         self.runs = {result: run for run in reversed(training.assignment.assemblies[1:]) for result in run.results}
         self.chains: dict[tuple[int, str, str], tuple[GroupView, ...]] = {}
+        self.factors: dict[tuple[object, ...], tuple[FactorView, ...]] = {}
         self.cells: dict[tuple[TensorMeta, TensorFactors | None, Layout], tuple[Cell, ...]] = {}
 
     def groups(self) -> Iterator[GroupView]:
@@ -203,15 +204,24 @@ class _Drawer:
             id=_id(assembly, node.name), name=node.name, label=label, op=node.op, summary=definition.summary,
             target=(node.origin or node.name).replace("/", "."), group=group, scope=assembly.title,
             layers=assembly.count, rule=str(node.rule), terms=terms, operands=tuple(tensors), results=tuple(made),
-            factors=tuple(self._factors(assembly, assigned, (*slots, *results))), forward_s=forward,
+            factors=self._factors(assembly, assigned, (*slots, *results)), forward_s=forward,
             backward_s=backward,
         )  # fmt: skip
 
-    def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> Iterator[FactorView]:
+    def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> tuple[FactorView, ...]:
+        """Return the factors of a node: the same for operators of one rule and strategy that the same pins name."""
+        name = assigned.node.origin or assigned.node.name
+        deciding = tuple(d for d in self.decisions.factors if self.covers(d.target, name, assembly.start))
+        key = assigned.node.rule, assigned.strategy, slots, deciding
+        if key not in self.factors:
+            self.factors[key] = tuple(self._factor_views(assigned, slots, deciding))
+        return self.factors[key]
+
+    def _factor_views(
+        self, assigned: AssignedNode, slots: tuple[str, ...], deciding: tuple[FactorDecision, ...]
+    ) -> Iterator[FactorView]:
         node = assigned.node
-        name = node.origin or node.name
         blocked = dict(node.rule.blocked)
-        deciding = [d for d in self.decisions.factors if self.covers(d.target, name, assembly.start)]
         tensors = (*node.rule.operands, *node.rule.results)
         for factor, size in node.rule.sizes:
             touches = tuple(

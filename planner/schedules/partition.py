@@ -260,7 +260,9 @@ class _Program:
         model.col_upper_ = [highspy.kHighsInf] * continuous + upper
         model.row_lower_ = [low for low, _, _ in self._rows]
         model.row_upper_ = [high for _, high, _ in self._rows]
-        model.integrality_ = [highspy.HighsVarType.kContinuous] * continuous + [highspy.HighsVarType.kInteger] * len(upper)
+        model.integrality_ = [highspy.HighsVarType.kContinuous] * continuous + [highspy.HighsVarType.kInteger] * len(
+            upper
+        )
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         model.a_matrix_.start_ = [0, *accumulate(len(row) for row in rows)]
         model.a_matrix_.index_ = [index for row in rows for index, _ in row]

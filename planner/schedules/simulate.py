@@ -91,13 +91,9 @@ class Course:
             rank = step.rank
             passes[rank].append(Span(rank=rank, stream="compute", actions=step.cell, start=start, stop=stop))
             for (_, action, _), (begin, end) in zip(step.sends, sent, strict=True):
-                messages[rank].append(
-                    Span(rank=rank, stream=_stream(action), actions=(action,), start=begin, stop=end)
-                )
+                messages[rank].append(Span(rank=rank, stream=_stream(action), actions=(action,), start=begin, stop=end))
         ranks = range(schedule.ranks)
-        ends = (
-            _ending(schedule, times, r, _ended(passes[r]), passes[r][-1].stop if passes[r] else 0.0) for r in ranks
-        )
+        ends = (_ending(schedule, times, r, _ended(passes[r]), passes[r][-1].stop if passes[r] else 0.0) for r in ranks)
         return Timeline(
             schedule=schedule,
             times=times,
@@ -120,9 +116,7 @@ class Course:
         ending = (_ending(schedule, times, rank, ended[rank], last[rank]) for rank in range(schedule.ranks))
         return max(latest, *(span.stop for spans in ending for span in spans))
 
-    def _run(
-        self, times: tuple[StageTimes, ...]
-    ) -> Iterator[tuple[_Step, float, float, list[tuple[float, float]]]]:
+    def _run(self, times: tuple[StageTimes, ...]) -> Iterator[tuple[_Step, float, float, list[tuple[float, float]]]]:
         """Yield every cell with its start and stop, and those of its messages."""
         takes = [{kind: seconds(cost, kind) for kind in KINDS} for cost in times]
         free = [0.0] * self.schedule.ranks
