@@ -16,12 +16,14 @@ from ..core.layers import list_of
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import Decisions
+from ..core.stage import plain
 from ..core.strategy import ShardStrategy, layouts, problems
 from ..core.symbol import evaluate
 from ..core.tensor import TensorMeta
 from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS, Cut
 from .follow import follow
+from .learnt import begins_unlike, learnt_values
 from .parameter import parameter_layout
 from .segments import Segmenting
 from .target import EVERYWHERE, Span, covers, span
@@ -64,6 +66,12 @@ class _Work:
     decisions: Decisions
     diagnostics: list[Diagnostic] = field(default_factory=list)
     assembled: dict[str, list[Assembly]] = field(default_factory=dict)
+
+    learnt: frozenset[str] = field(init=False)
+    """Values of the root that have a gradient."""
+
+    def __post_init__(self) -> None:
+        self.learnt = learnt_values(self.graph)
 
     @property
     def mesh(self) -> DeviceMesh:
@@ -117,7 +125,7 @@ class _Work:
 
         A captured input or parameter of the model lies as its first reader wants it, in whatever scope that is.
         """
-        bounds = _cuts(repeat, self.decisions)
+        bounds = _cuts(repeat, self.decisions, first_alone=begins_unlike(repeat, self.learnt))
         runs = self.assembled.setdefault(repeat.name, [])
         carried_count = len(repeat.results)
         bound = tuple(zip(repeat.block.inputs, repeat.operands, strict=True))
@@ -202,11 +210,14 @@ class _Work:
         return pinned, kept
 
     def _parameters(
-        self, parameters: Iterable[Parameter], reads: Mapping[str, Layout], layer: int
+        self, parameters: tuple[Parameter, ...], reads: Mapping[str, Layout], layer: int
     ) -> tuple[ParameterLayout, ...]:
+        firsts: dict[str, Layout] = {}
+        for p in parameters:
+            firsts.setdefault(plain(p.name), reads.get(p.name, _whole(p.meta)))
         return tuple(
             parameter_layout(
-                p, reads.get(p.name, _whole(p.meta)),
+                p, reads.get(p.name, _whole(p.meta)), firsts[plain(p.name)],
                 [d for d in self.decisions.parameters if covers(d.target, p.name, layer)],
                 self.mesh, self.diagnostics,
             )
@@ -223,9 +234,9 @@ def _whole(meta: TensorMeta) -> Layout:
     return Layout.replicated(len(meta.shape))
 
 
-def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
+def _cuts(repeat: Repeat, decisions: Decisions, *, first_alone: bool) -> list[int]:
     """Return where the runs of a repeat begin, and its end."""
-    bounds = {0, repeat.count}
+    bounds = {0, repeat.count} | ({1} if first_alone else set())
     names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
     for target in decisions.targets:
         found: set[Span] = {s for name in names if (s := span(target, name)) is not None}

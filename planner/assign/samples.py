@@ -39,7 +39,10 @@ def sample_dim(meta: TensorMeta) -> int | None:
 
 
 def _readers(block: Block, dims: Mapping[str, int]) -> Iterator[tuple[Node, str]]:
-    """Yield the readers in a block and in those that it repeats, which capture inputs under names of their own."""
+    """Yield the readers in a block and in those that it repeats, which take inputs over under names of their own.
+
+    What is so named of the first iteration, which reads an input, is of all.
+    """
     held = {p.name for p in block.parameters}
     for node in block.nodes:
         values = [name for name in node.operands if name not in held]
@@ -50,7 +53,7 @@ def _readers(block: Block, dims: Mapping[str, int]) -> Iterator[tuple[Node, str]
             if factors and node.rule.role(factors[0]) != "blocked":
                 yield node, factors[0]
     for repeat in block.repeats:
-        bound = list(zip(repeat.block.inputs, repeat.operands, strict=True))[len(repeat.results) :]
+        bound = zip(repeat.block.inputs, repeat.operands, strict=True)
         yield from _readers(repeat.block, {value.name: dims[name] for value, name in bound if name in dims})
 
 

@@ -111,7 +111,7 @@ class PipelineDecision:
     axis
         Mesh axis along which the stages lie; no tensor is sharded over it.
     schedule
-        Key of the table `SCHEDULES`.
+        Key of the table `SCHEDULES`, an alias of one, or `automatic`.
     per_rank
         Stages that each rank holds; 0 for what the schedule needs.
     stages

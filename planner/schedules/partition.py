@@ -24,6 +24,8 @@ from ..core.timeline import StageTimes
 from ..errors import ScheduleError
 
 TIME_LIMIT = 5.0
+NEGLIGIBLE = 1e-9
+"""Part of a rank's memory that a layer has to need to be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,10 @@ class _Program:
             highs.addConstr(sum(costs[g] * self.taken[g][s] for g, s in own) <= self.busiest)
             if caps:
                 held = [(groups[g][0].resident + keep[s] * groups[g][0].activation) / caps[rank] for g, s in own]
-                highs.addConstr(sum(h * self.taken[g][s] for h, (g, s) in zip(held, own, strict=True)) <= 1.0)
+                # All of a small model fits anywhere, and the solver takes no coefficient that is nearly nothing.
+                if sum(h * len(groups[g]) for h, (g, _) in zip(held, own, strict=True)) > 1.0:
+                    row = (h * self.taken[g][s] for h, (g, s) in zip(held, own, strict=True) if h > NEGLIGIBLE)
+                    highs.addConstr(sum(row) <= 1.0)
 
     def limit(self, seconds: float) -> None:
         """Allow only cuts whose busiest rank works no longer."""

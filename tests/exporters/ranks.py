@@ -128,7 +128,7 @@ def _free_port() -> int:
 
 def imported(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
-    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+    for name in [n for n in sys.modules if n in {"model", "stages", "train", "parallel"} or n.startswith("parallel.")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:

@@ -16,6 +16,7 @@ from planner.proof import unsharded
 
 from .threads import each_rank
 
+PARTS = ("data", "gradients", "layout", "mesh", "parameters", "trainer")
 Passed = Counter[tuple[str, tuple[str, ...], int, int]]
 
 
@@ -59,7 +60,7 @@ def _steps(
 
 
 def _step(train: ModuleType, *, dtype: torch.dtype, wanted: dict[str, torch.Tensor]) -> Stepped:
-    runtime = {part: sys.modules[f"parallel.{part}"] for part in ("data", "layout", "mesh", "parameters", "trainer")}
+    runtime = {part: sys.modules[f"parallel.{part}"] for part in PARTS}
     mesh = runtime["mesh"].Mesh(train.SETTINGS.mesh)
     mesh.compute, mesh.log = dtype, []
     model = train.MODEL(mesh).to(dtype)
@@ -75,7 +76,9 @@ def _step(train: ModuleType, *, dtype: torch.dtype, wanted: dict[str, torch.Tens
     def expected(name: str) -> torch.Tensor | None:
         return runtime["layout"].shard(wanted[name], specs[name][1], mesh) if name in wanted else None
 
-    gradients = {name: (p.grad.double(), expected(name)) for name, p in model.named_parameters() if p.grad is not None}
+    own = runtime["gradients"].own_gradients(model)
+    held = {name: own[name].total if name in own else p.grad for name, p in model.named_parameters()}
+    gradients = {name: (found.double(), expected(name)) for name, found in held.items()}
     return Stepped(gradients=gradients, passed=Counter(mesh.log))
 
 

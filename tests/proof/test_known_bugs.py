@@ -219,7 +219,7 @@ def test_partial_results_of_many_ranks_do_not_drift(prove_here: ProveHere) -> No
     """hyper-parallel 494: partial results were added in bf16, and each addition of two ranks' numbers rounded. With
     sums in fp32, eight ranks lose little more than one process, which rounds each product once.
     """
-    plan = Plan.new(graph_of(Stacked), cluster="1x8-h100-sxm", mesh="tp:8", global_batch=32).precise("bf16")
+    plan = Plan.new(graph_of(Stacked), cluster="1x8-h100-sxm", mesh="tp:8", global_batch=32).precise("bf16-fp32grad")
     plan = plan.shard("layers.*.up", {"n": TP}).shard("layers.*.down", {"k": TP})
     wide = plan.precise("bf16-fp32sum")
     alone, ((together, passed), (as_they_are, _)) = drift(wide, plan)

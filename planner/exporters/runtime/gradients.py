@@ -19,8 +19,27 @@ Step = Callable[[torch.Tensor, Mesh], torch.Tensor]
 Steps = Sequence[Step]
 
 
+Memory = dict[str, torch.Tensor]
+"""What a compression keeps of a bucket from one time to the next."""
+
+
 class Bucket(Protocol):
-    """Where a raw gradient waits until those are there that it is reduced with; `fusion` has the one there is."""
+    """Where a raw gradient waits until those are there that it is reduced with; `fusion` has the one there is.
+
+    Attributes
+    ----------
+    gradients
+        All that wait for each other here.
+    memory
+        Reduction → what a compression keeps of it.
+    """
+
+    gradients: list[Gradient]
+    memory: dict[str, Memory]
+
+    @property
+    def passed_as(self) -> str:
+        """The name of the compression."""
 
     def take(self, gradient: Gradient, steps: Steps, raw: torch.Tensor) -> None:
         """Take a raw gradient; what comes of it is handed to the gradient's `finished`."""
