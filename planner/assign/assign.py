@@ -190,7 +190,7 @@ class _Work:
         """Assign one node (or its parts), note its results' layouts in `made` and first reads in `reads`."""
         pinned, kept = self._pins(node, layer)
         arriving = {i: made[name] for i, name in enumerate(node.operands) if name in made}
-        key = node.op, node.attributes, node.rule, *map(_items, (arriving, pinned, kept))
+        key = node.op, node.attributes, node.rule, _items(arriving), _items(pinned), _items(kept)
         if key in self.known:
             strategy, operands, results = self.known[key]
             alike = AssignedNode(node=node, strategy=strategy, operands=operands, results=results, segment=segment)

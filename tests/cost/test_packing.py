@@ -25,6 +25,7 @@ from planner.exporters.runtime.gradients import Gradient  # noqa: E402
 from planner.exporters.runtime.mesh import Mesh  # noqa: E402
 
 ELEMENT = 8
+VIEWS = {"view", "_unsafe_view", "permute", "select", "slice", "split", "split_with_sizes", "detach"}
 GRAPH = tiny_graph(num_hidden_layers=2)
 MEGATRON = ("megatron", "tp")
 PLANS = {
@@ -52,7 +53,7 @@ class Copied(TorchDispatchMode):
         if name in {"cat", "clone", "copy_", "index", "_to_copy"}:
             self.nbytes.append(2 * out.numel() * out.element_size())
         else:
-            assert name in {"view", "_unsafe_view", "permute", "select", "slice", "split", "split_with_sizes", "detach"}, name
+            assert name in VIEWS, name
         return out
 
 
