@@ -72,7 +72,7 @@ def trained(
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "zero3-tp-sp" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+    "name", [name if name == "tp-sp" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
 def test_ten_steps_in_bf16_follow_one_process(ranks: RankProcesses, tmp_path: Path, name: str) -> None:
     """Losses fall, and differ from those of one process, in bf16 and in float64, by a part of what bf16 tells apart.
