@@ -203,8 +203,9 @@ class _Work:
 
     def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
         pinned: dict[str, Axes] = {}
+        factors = node.rule.factors
         for factor in self.decisions.factors:
-            if factor.factor in node.rule.factors and covers(factor.target, node.name, layer):
+            if factor.factor in factors and covers(factor.target, node.name, layer):
                 pinned[factor.factor] = factor.axes
         kept = {k.axis: k.carriers for k in self.decisions.kept if covers(k.target, node.name, layer)}
         return pinned, kept

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..core.schedule import KINDS, Action, Cell, Schedule
 from ..core.timeline import Span, StageTimes, Timeline
@@ -38,7 +39,7 @@ def simulate(schedule: Schedule, times: tuple[StageTimes, ...]) -> Timeline:
         `schedule.times` if the stages are not as many; `schedule.deadlock` if ranks wait for each other, with the
         cycle; `schedule.missing-action` if they wait for what no rank runs.
     """
-    return Course(schedule).timeline(times)
+    return course(schedule).timeline(times)
 
 
 def seconds(times: StageTimes, kind: str) -> float:
@@ -137,6 +138,12 @@ class Course:
                 channels[channel] = ready[slot] = end
                 sent.append((begin, end))
             yield step, start, stop, sent
+
+
+@lru_cache(maxsize=32)
+def course(schedule: Schedule) -> Course:
+    """Return the course of a schedule; an edit of a plan mostly asks about the schedule of the one before."""
+    return Course(schedule)
 
 
 def _stream(action: Action) -> str:
