@@ -110,12 +110,13 @@ class Course:
         """Return the seconds to the end of the last span, reductions and optimizer with it."""
         schedule, latest = self.schedule, 0.0
         last, ended = [0.0] * schedule.ranks, [dict[int, float]() for _ in schedule.orders]
-        for step, _, stop, sent in self._run(times):
+        # Messages are over before the passes that wait for them.
+        for step, _, stop, _ in self._run(times):
             last[step.rank] = stop
-            latest = max(latest, stop, *(end for _, end in sent))
+            latest = max(latest, stop)
             ended[step.rank].update((action.stage, stop) for action in step.cell if action.kind in "BW")
         ending = (_ending(schedule, times, rank, ended[rank], last[rank]) for rank in range(schedule.ranks))
-        return max(latest, *(span.stop for spans in ending for span in spans))
+        return max([latest, *(span.stop for spans in ending for span in spans)])
 
     def _run(self, times: tuple[StageTimes, ...]) -> Iterator[tuple[_Step, float, float, list[tuple[float, float]]]]:
         """Yield every cell with its start and stop, and those of its messages."""
