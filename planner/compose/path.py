@@ -106,7 +106,8 @@ def evaluated(plan: Plan, training: TrainingGraph | None = None) -> EvaluatedPla
         schedule = simulated(plan, stages).timeline.schedule
         _hold(verify_schedule(schedule))
     return EvaluatedPlan(
-        training=training, decisions=plan.decisions, precision=precision_named(plan.decisions.precision),
+        training=training, graph=plan.graph, decisions=plan.decisions,
+        precision=precision_named(plan.decisions.precision),
         cluster=plan.cluster, flops=model_flops(training) * plan.decisions.microbatches, text=plan_text(plan),
         schedule=schedule, schedule_text=write_csv(schedule) if schedule else "",
         torch_schedule=SCHEDULES[schedule.name].torch if schedule and schedule.name in SCHEDULES else "",

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import runpy
 import signal
 import socket
 import subprocess
@@ -56,11 +57,11 @@ class RankProcesses:
         self._zygote.wait(10)
         self._folder.cleanup()
 
-    def run(self, world: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def run(self, world: int, function: Callable[..., Any], *arguments: Any, patience: float = 120.0) -> list[Any]:
         """Return what `function(rank, *arguments)` gives on each of `world` ranks that are joined by gloo."""
         with tempfile.TemporaryDirectory() as store:
             codes, texts, _ = self._forked(
-                _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], 120.0
+                _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], patience
             )
         assert set(codes) == {0}, "\n".join(texts)
         return [pickle.loads((Path(self._folder.name) / f"{rank}.answer").read_bytes()) for rank in range(world)]
@@ -86,9 +87,7 @@ class RankProcesses:
             What comes over it in the step instead: it is `terminated` or `stopped` by the signal, `raises`, `waits` for
             ever, or gets `infinite` gradients.
         """
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = _free_port()
         log = Path(self._folder.name) / "log.jsonl"
         log.unlink(missing_ok=True)
         options = (*options, "--log-file", str(log))
@@ -102,6 +101,12 @@ class RankProcesses:
         losses = {step: record["loss"] for step, record in records.items()}
         return Training(losses, records, codes, texts, seconds)
 
+    def selfcheck(self, world: int, bundle: Path) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
+        """Run a bundle's `selfcheck.py` on the ranks of a launcher; return codes and output by rank."""
+        port = _free_port()
+        codes, texts, _ = self._forked(_selfcheck, [(rank, world, port, bundle) for rank in range(world)], 120.0)
+        return codes, texts
+
     def _forked(
         self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], patience: float
     ) -> tuple[tuple[int | None, ...], tuple[str, ...], float]:
@@ -112,6 +117,13 @@ class RankProcesses:
         codes, seconds = pickle.load(self._zygote.stdout)
         texts = ((Path(self._folder.name) / f"{r}.txt").read_text("utf-8") for r in range(len(arguments)))
         return codes, tuple(texts), seconds
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 def imported(folder: Path) -> ModuleType:
@@ -142,13 +154,25 @@ def _train(
     options: tuple[str, ...],
     killed: tuple[int, bool, str] | None,
 ) -> None:
-    os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
+    _launched(rank, world, port)
     sys.argv = ["train.py", *options]
     train: Any = imported(bundle)
     if killed:
         _kill_in(*killed)
     train.main(train.MODEL, train.SETTINGS)
+
+
+def _selfcheck(rank: int, world: int, port: int, bundle: Path) -> None:
+    _launched(rank, world, port)
+    sys.argv = ["selfcheck.py", "--device", "cpu"]
+    sys.path.insert(0, str(bundle))
+    runpy.run_path(str(bundle / "selfcheck.py"), run_name="__main__")
+
+
+def _launched(rank: int, world: int, port: int) -> None:
+    """Tell this process what a launcher tells it."""
+    os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
 
 
 def _befall(how: str) -> None:

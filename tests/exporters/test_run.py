@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from tests.tiny import tiny_graph, tiny_plan
 torch = pytest.importorskip("torch")
 
 SHARDED = (("zero1", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))
-
-
-@pytest.fixture(scope="module")
-def ranks() -> Iterator[RankProcesses]:
-    with RankProcesses() as processes:
-        yield processes
 
 
 @pytest.fixture(scope="module")
