@@ -52,7 +52,16 @@ class Copied(TorchDispatchMode):
         if name in {"cat", "clone", "copy_", "index", "_to_copy"}:
             self.nbytes.append(2 * out.numel() * out.element_size())
         else:
-            assert name in {"view", "_unsafe_view", "permute", "select", "slice", "split", "split_with_sizes", "detach"}, name
+            assert name in {
+                "view",
+                "_unsafe_view",
+                "permute",
+                "select",
+                "slice",
+                "split",
+                "split_with_sizes",
+                "detach",
+            }, name
         return out
 
 
