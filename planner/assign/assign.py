@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
 from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
@@ -29,6 +30,8 @@ from .segments import Segmenting
 from .target import EVERYWHERE, Span, covers, span
 from .uneven import uneven
 from .unknown import unknown
+
+Layouts = tuple[Layout, ...]
 
 
 def assign(graph: ModelGraph, decisions: Decisions) -> Assignment:
@@ -66,6 +69,8 @@ class _Work:
     decisions: Decisions
     diagnostics: list[Diagnostic] = field(default_factory=list)
     assembled: dict[str, list[Assembly]] = field(default_factory=dict)
+    known: dict[tuple[object, ...], tuple[ShardStrategy, Layouts, Layouts]] = field(default_factory=dict)
+    """Strategy and layouts by all that they follow from: equal stages and equal unrolled layers have equal ones."""
 
     learnt: frozenset[str] = field(init=False)
     """Values of the root that have a gradient."""
@@ -183,9 +188,14 @@ class _Work:
         self, node: Node, made: dict[str, Layout], reads: dict[str, Layout], layer: int, segment: str
     ) -> tuple[AssignedNode, ...]:
         """Assign one node (or its parts), note its results' layouts in `made` and first reads in `reads`."""
-        sizes = {f: evaluate(size, self.symbols) for f, size in node.rule.sizes}
         pinned, kept = self._pins(node, layer)
         arriving = {i: made[name] for i, name in enumerate(node.operands) if name in made}
+        key = node.op, node.attributes, node.rule, _items(arriving), _items(pinned), _items(kept)
+        if key in self.known:
+            strategy, operands, results = self.known[key]
+            alike = AssignedNode(node=node, strategy=strategy, operands=operands, results=results, segment=segment)
+            return _noted((alike,), made, reads)
+        sizes = {f: evaluate(size, self.symbols) for f, size in node.rule.sizes}
         factors = follow(node.rule, arriving, pinned, sizes, self.mesh, tuple(kept))
         strategy = ShardStrategy.of(factors, kept)
         found = problems(node.rule, strategy, sizes, self.mesh, node.name)
@@ -193,13 +203,11 @@ class _Work:
             first = found[0]
             raise RuleError(first.code, first.message, first.hint, subject=first.subject)
         cuts = {factor: Cut(size, self.mesh.size_of(strategy.axes(factor))) for factor, size in sizes.items()}
-        parts = OPS[node.op].parts(node, strategy, cuts) or ((node, strategy),)
-        assigned = tuple(replace(_assigned(part, its), segment=segment) for part, its in parts)
-        for part in assigned:
-            for name, layout in zip(part.node.operands, part.operands, strict=True):
-                reads.setdefault(name, layout)
-            made.update({v.name: lay for v, lay in zip(part.node.results, part.results, strict=True)})
-        return assigned
+        parts = OPS[node.op].parts(node, strategy, cuts)
+        assigned = tuple(_assigned(part, its, segment) for part, its in parts or ((node, strategy),))
+        if not parts:
+            self.known[key] = strategy, assigned[0].operands, assigned[0].results
+        return _noted(assigned, made, reads)
 
     def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
         pinned: dict[str, Axes] = {}
@@ -225,9 +233,24 @@ class _Work:
         )  # fmt: skip
 
 
-def _assigned(node: Node, strategy: ShardStrategy) -> AssignedNode:
+def _assigned(node: Node, strategy: ShardStrategy, segment: str) -> AssignedNode:
     operands, results = layouts(node.rule, strategy)
-    return AssignedNode(node=node, strategy=strategy, operands=operands, results=results)
+    return AssignedNode(node=node, strategy=strategy, operands=operands, results=results, segment=segment)
+
+
+def _noted(
+    assigned: tuple[AssignedNode, ...], made: dict[str, Layout], reads: dict[str, Layout]
+) -> tuple[AssignedNode, ...]:
+    """Note what nodes read first and what they make, and return them."""
+    for part in assigned:
+        for name, layout in zip(part.node.operands, part.operands, strict=True):
+            reads.setdefault(name, layout)
+        made.update({v.name: lay for v, lay in zip(part.node.results, part.results, strict=True)})
+    return assigned
+
+
+def _items(mapping: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
+    return tuple(mapping.items())
 
 
 def _whole(meta: TensorMeta) -> Layout:

@@ -42,8 +42,9 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
         with the element type `gradient`.
     """
     assignment = sharded.assignment
-    with_gradient = _values_with_gradient(assignment)
-    followed = _reached(_trained(assignment), tuple(_flows(assignment)))
+    flows, trained = tuple(_flows(assignment)), _trained(assignment)
+    followed = _reached(trained, flows)
+    with_gradient = followed & _wanted(assignment, flows)
     scopes = []
     for index, scope in enumerate(sharded.scopes):
         repeating = Repeating.of(scope.assembly, index, followed)
@@ -167,15 +168,14 @@ def _raw(assignment: Assignment, reader: Reader, with_gradient: frozenset[Place]
     return raw_layout(reader.layout, node.results, node.node.name)
 
 
-def _values_with_gradient(assignment: Assignment) -> frozenset[Place]:
-    """Return all trained parameters, and values that depend on one, on which the loss depends.
+def _wanted(assignment: Assignment, flows: tuple[tuple[Place, Place], ...]) -> frozenset[Place]:
+    """Return the values on which the loss depends.
 
-    What only leads to indices, or to a result that nothing reads, gets none although its operator could give one.
+    What only leads to indices, or to a result that nothing reads, gets no gradient although its operator could give
+    one: only trained parameters, and values that depend on one, that are among these.
     """
-    flows = tuple(_flows(assignment))
     losses = ((0, name) for name in assignment.graph.root.outputs[:1])
-    wanted = _reached(losses, ((target, source) for source, target in flows))
-    return _reached(_trained(assignment), flows) & wanted
+    return _reached(losses, ((target, source) for source, target in flows))
 
 
 def _trained(assignment: Assignment) -> frozenset[Place]:

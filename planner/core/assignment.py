@@ -105,11 +105,15 @@ class Assembly:
 
     _placed: Mapping[str, ParameterLayout] = field(init=False, repr=False, compare=False)
     _assigned: Mapping[str, AssignedNode] = field(init=False, repr=False, compare=False)
+    _title: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Readers ask by name, once each: looking through all would grow with the square of an unrolled model.
         object.__setattr__(self, "_placed", {placed.parameter.name: placed for placed in self.parameters})
         object.__setattr__(self, "_assigned", {assigned.node.name: assigned for assigned in self.nodes})
+        first, last = self.layers.first, self.layers.last
+        several = f"-{last}" if last > first else ""
+        object.__setattr__(self, "_title", f"{self.path}.{first}{several}" if self.name else "")
 
     def parameter(self, name: str) -> ParameterLayout | None:
         """Return where a parameter lies; None if the scope has none of this name."""
@@ -143,10 +147,7 @@ class Assembly:
     @property
     def title(self) -> str:
         """Path of the list with the range of layers, for people."""
-        if not self.name:
-            return ""
-        layers = self.layers
-        return f"{self.path}.{layers.first}" + (f"-{layers.last}" if layers.count > 1 else "")
+        return self._title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:\+(\d{1,9}))?)?")
 _SEVERAL = re.compile(r"(?<![^.])\d{1,9}-\d{1,9}(?:\+\d{1,9})?(?![^./])")
@@ -64,6 +65,7 @@ class Layers:
         return f"{self.first}-{self.last}" + (f"+{self.step}" if self.step > 1 else "")
 
 
+@lru_cache(maxsize=4096)
 def list_of(name: str) -> tuple[str, Layers | None]:
     """Return the path of the list that a repeat called `name` runs through, and which of its layers; None for all."""
     path, _, token = name.rpartition(".")
@@ -71,6 +73,7 @@ def list_of(name: str) -> tuple[str, Layers | None]:
     return (name, None) if layers is None else (path, layers)
 
 
+@lru_cache(maxsize=4096)
 def templates(name: str, period: int = 1) -> tuple[str, ...]:
     """Return the paths of the layers of one iteration of a repeat, with tokens for their indices."""
     path, layers = list_of(name)

@@ -128,8 +128,6 @@ class StageReport:
         Item of the memory report → bytes, with one microbatch under way.
     flops
         Forward and backward FLOPs of one microbatch on one device.
-    alone
-        Tree of the time that the stage would take for a step without the others.
     """
 
     index: int
@@ -138,7 +136,6 @@ class StageReport:
     times: StageTimes
     memory: tuple[tuple[str, float], ...]
     flops: float
-    alone: CostItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

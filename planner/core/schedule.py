@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from ..errors import ScheduleError
 
+KINDS = "FIWB"
 _CELL = re.compile(r"(\d+)([FIWB])(\d+)")
 
 

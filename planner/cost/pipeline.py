@@ -31,7 +31,7 @@ from .communication import Group, pairwise_seconds
 from .compute import backward_time, peak_flops
 from .copies import copy_rows
 from .evaluate import Priced, over_capacity, price
-from .explain import memory_tree, step_time_tree
+from .explain import memory_tree
 from .host_tree import host_together
 from .items import ACTIVATIONS, LOSS, RECOMPUTED, RESERVED, TRANSIENT, Held, memory_bytes
 from .step_time import StepSeconds
@@ -128,20 +128,21 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
         - s.hidden_backward
         + s.gradients
         - s.hidden_gradients
+        + s.packing
         + s.host_backward
         - s.hidden_host_backward,
     )
     least = (
         max(s.forward, s.activations_forward + s.parameters_forward, s.host_forward),
         max(
-            s.backward,
+            s.backward + s.packing,
             s.activations_backward + s.parameters_backward + s.gradients - s.recompute,
             s.host_backward - s.recompute,
         ),
     )
     most = (
         s.forward + s.activations_forward + s.parameters_forward + s.host_forward,
-        s.backward + s.activations_backward + s.parameters_backward + s.gradients + s.host_backward,
+        s.backward + s.packing + s.activations_backward + s.parameters_backward + s.gradients + s.host_backward,
     )
     return estimate, least, most
 
@@ -159,7 +160,7 @@ def _times(
         send_forward=out,
         send_backward=back,
         recompute=cost.seconds.recompute / microbatches,
-        reduce=cost.seconds.deferred + cost.seconds.update + shared,
+        reduce=cost.seconds.deferred + cost.seconds.packing_deferred + cost.seconds.update + shared,
         optimizer=cost.seconds.optimizer + cost.seconds.host_update,
         activation=kept,
         # What a weight gradient needs is part of what the operators keep, and their graph is freed as a whole.
@@ -256,7 +257,7 @@ def evaluate_pipeline(
         ),
         pipeline=PipelineReport(
             timeline=timeline,
-            stages=tuple(_stages(training, decisions, cluster, timeline, stages)),
+            stages=tuple(_stages(training, timeline, stages)),
             rank_memory=tuple(sum(thing.total for thing in of_rank[rank]) for rank in ranks),
             bound=simulation.bound,
             bubbles=simulation.bubbles,
@@ -265,11 +266,7 @@ def evaluate_pipeline(
     )  # fmt: skip
 
 
-def _stages(
-    training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec, timeline: Timeline,
-    stages: Sequence[StagePrice],
-) -> Iterator[StageReport]:  # fmt: skip
-    precision, count = named_precision(decisions.precision), decisions.microbatches
+def _stages(training: TrainingGraph, timeline: Timeline, stages: Sequence[StagePrice]) -> Iterator[StageReport]:
     schedule = timeline.schedule
     for index, (names, stage) in enumerate(zip(training.assignment.graph.stages, stages, strict=True)):
         places = tuple(schedule.placement[s] for s in range(len(schedule.placement)) if schedule.part_of(s) == index)
@@ -277,10 +274,6 @@ def _stages(
             index=index, ranks=places, items=names, times=stage.times,
             memory=tuple(stage.priced.memory.items()), flops=sum(
                 work.count * (work.op.flops(*work.shapes) + work.backward_flops) for work in stage.priced.works
-            ),
-            alone=step_time_tree(
-                stage.priced.seconds, stage.priced.works, stage.priced.rows, count, precision, cluster.device,
-                transfers=stage.priced.transfers,
             ),
         )  # fmt: skip
 

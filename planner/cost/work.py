@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
-from ..core.assignment import Assembly, TrainingGraph
+from ..core.assignment import Assembly, Symbols, TrainingGraph
 from ..core.graph import Block, ModelGraph, Node
 from ..core.layout import Layout
+from ..core.mesh import DeviceMesh
 from ..core.plan import Precision
 from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..ops import OPS, OpDef
@@ -139,10 +141,9 @@ def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork,
 
         def local(name: str, layout: Layout, metas: Mapping[str, TensorMeta] = metas) -> LocalTensor:
             meta = metas[name]
-            whole = meta.concrete(assignment.symbols)
-            shape = layout.local_shape(whole, assignment.mesh, subject=name)
-            size, even = itemsize(meta.dtype, precision), layout.even(whole, assignment.mesh)
-            return LocalTensor(name=name, layout=layout.normal(assignment.mesh), shape=shape, itemsize=size, even=even)
+            size = itemsize(meta.dtype, precision)
+            lying, shape, even = _lying(meta, layout, assignment.symbols, assignment.mesh)
+            return LocalTensor(name=name, layout=lying, shape=shape, itemsize=size, even=even)
 
         for assigned in scope.assembly.nodes:
             node = assigned.node
@@ -164,6 +165,15 @@ def node_works(training: TrainingGraph, precision: Precision) -> tuple[NodeWork,
                 )
             )
     return tuple(works)
+
+
+@lru_cache(maxsize=4096)
+def _lying(
+    meta: TensorMeta, layout: Layout, symbols: Symbols, mesh: DeviceMesh
+) -> tuple[Layout, tuple[int, ...], bool]:
+    """Return the layout without axes of size 1, the largest local shape, and whether all ranks hold as much."""
+    whole = meta.concrete(symbols)
+    return layout.normal(mesh), layout.local_shape(whole, mesh), layout.even(whole, mesh)
 
 
 def model_flops(training: TrainingGraph) -> float:

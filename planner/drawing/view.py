@@ -11,10 +11,10 @@ from math import prod
 
 from ..core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
 from ..core.chunk import lengths
-from ..core.graph import Node
+from ..core.graph import ModelGraph, Node
 from ..core.layers import Layers, list_of
 from ..core.layout import Layout
-from ..core.plan import Decisions, Precision
+from ..core.plan import Decisions, FactorDecision, Precision
 from ..core.report import CollectiveRow, Report
 from ..core.rule import TensorFactors
 from ..core.stage import RECEIVE
@@ -90,6 +90,19 @@ def _id(assembly: Assembly, name: str) -> str:
     return f"{assembly.title}:{name}"
 
 
+def _layer_counts(graph: ModelGraph) -> dict[str, int]:
+    """Return how many layers each list has: its modules that stand alone, and those of its repeats."""
+    counts: dict[str, int] = {}
+    for repeat in graph.root.repeats:
+        path = list_of(repeat.name)[0]
+        counts[path] = counts.get(path, 0) + repeat.count * repeat.period
+    for module in graph.modules:
+        path, _, token = module.path.rpartition(".")
+        if path in counts and token.isdecimal():
+            counts[path] += 1
+    return counts
+
+
 class _Drawer:
     """One view under construction."""
 
@@ -105,23 +118,32 @@ class _Drawer:
         self.made = {
             a.title: {v.name: v.meta for n in a.nodes for v in n.node.results} for a in training.assignment.assemblies
         }
+        graph = training.assignment.graph
+        self.classes = {module.path: module.class_name for module in graph.modules}
+        self.totals = _layer_counts(graph)
+        self.runs = {result: run for run in reversed(training.assignment.assemblies[1:]) for result in run.results}
+        self.chains: dict[tuple[int, str, str], tuple[GroupView, ...]] = {}
+        self.factors: dict[tuple[object, ...], tuple[FactorView, ...]] = {}
+        self.cells: dict[tuple[TensorMeta, TensorFactors | None, Layout], tuple[Cell, ...]] = {}
 
     def groups(self) -> Iterator[GroupView]:
         """Yield modules, runs and composite operators, parents first."""
-        graph = self.training.assignment.graph
-        classes = {module.path: module.class_name for module in graph.modules}
         seen: set[str] = set()
-        for scope in self.training.scopes:
-            assembly = scope.assembly
-            for assigned in assembly.nodes:
-                for group in self._chain(assembly, assigned, classes):
+        for index, scope in enumerate(self.training.scopes):
+            for assigned in scope.assembly.nodes:
+                for group in self._around(index, assigned.node):
                     if group.id not in seen:
                         seen.add(group.id)
                         yield group
 
-    def _chain(self, assembly: Assembly, assigned: AssignedNode, classes: Mapping[str, str]) -> Iterator[GroupView]:
-        """Yield the groups around a node from the outside in."""
-        node = assigned.node
+    def _around(self, scope: int, node: Node) -> tuple[GroupView, ...]:
+        """Return the groups around a node from the outside in: the same for all nodes of a module."""
+        key = scope, node.module, node.origin or (node.name if node.name == node.module else "")
+        if key not in self.chains:
+            self.chains[key] = tuple(self._chain(self.training.scopes[scope].assembly, node))
+        return self.chains[key]
+
+    def _chain(self, assembly: Assembly, node: Node) -> Iterator[GroupView]:
         name = node.origin or node.name
         tokens = node.module.split(".") if node.module else []
         if name == node.module:
@@ -136,9 +158,9 @@ class _Drawer:
                 layers = assembly.layers
                 start, step = layers.first + assembly.templates.index(path), assembly.period
                 label = _span(layers.part(start - layers.first, layers.count), step)
-                total = self._layers(assembly.path)
+                total = self.totals.get(assembly.path, 0)
             yield GroupView(
-                id=group, path=path, label=label, class_name=classes.get(path, ""), parent=parent,
+                id=group, path=path, label=label, class_name=self.classes.get(path, ""), parent=parent,
                 layers=assembly.count if inside else 1, start=start, total=total, step=step,
             )  # fmt: skip
             parent = group
@@ -149,20 +171,11 @@ class _Drawer:
                 layers=assembly.count,
             )  # fmt: skip
 
-    def _layers(self, path: str) -> int:
-        """Return how many layers a list has: its modules that stand alone, and those of its repeats."""
-        graph = self.training.assignment.graph
-        repeats = (repeat for repeat in graph.root.repeats if list_of(repeat.name)[0] == path)
-        alone = re.compile(rf"{re.escape(path)}\.\d+")
-        return sum(r.count * r.period for r in repeats) + sum(bool(alone.fullmatch(m.path)) for m in graph.modules)
-
     def nodes(self) -> Iterator[NodeView]:
         """Yield every operator."""
-        graph = self.training.assignment.graph
-        classes = {module.path: module.class_name for module in graph.modules}
-        for scope in self.training.scopes:
+        for index, scope in enumerate(self.training.scopes):
             for assigned in scope.assembly.nodes:
-                chain = list(self._chain(scope.assembly, assigned, classes))
+                chain = self._around(index, assigned.node)
                 yield self._node(scope.assembly, assigned, chain[-1].id if chain else "")
 
     def _node(self, assembly: Assembly, assigned: AssignedNode, group: str) -> NodeView:
@@ -191,15 +204,24 @@ class _Drawer:
             id=_id(assembly, node.name), name=node.name, label=label, op=node.op, summary=definition.summary,
             target=(node.origin or node.name).replace("/", "."), group=group, scope=assembly.title,
             layers=assembly.count, rule=str(node.rule), terms=terms, operands=tuple(tensors), results=tuple(made),
-            factors=tuple(self._factors(assembly, assigned, (*slots, *results))), forward_s=forward,
+            factors=self._factors(assembly, assigned, (*slots, *results)), forward_s=forward,
             backward_s=backward,
         )  # fmt: skip
 
-    def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> Iterator[FactorView]:
+    def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> tuple[FactorView, ...]:
+        """Return the factors of a node: the same for operators of one rule and strategy that the same pins name."""
+        name = assigned.node.origin or assigned.node.name
+        deciding = tuple(d for d in self.decisions.factors if self.covers(d.target, name, assembly.start))
+        key = assigned.node.rule, assigned.strategy, slots, deciding
+        if key not in self.factors:
+            self.factors[key] = tuple(self._factor_views(assigned, slots, deciding))
+        return self.factors[key]
+
+    def _factor_views(
+        self, assigned: AssignedNode, slots: tuple[str, ...], deciding: tuple[FactorDecision, ...]
+    ) -> Iterator[FactorView]:
         node = assigned.node
-        name = node.origin or node.name
         blocked = dict(node.rule.blocked)
-        deciding = [d for d in self.decisions.factors if self.covers(d.target, name, assembly.start)]
         tensors = (*node.rule.operands, *node.rule.results)
         for factor, size in node.rule.sizes:
             touches = tuple(
@@ -222,13 +244,15 @@ class _Drawer:
         shape = meta.concrete(assignment.symbols)
         local = layout.local_shape(shape, assignment.mesh, subject=value)
         dtype = self.dtypes.get(meta.dtype, meta.dtype)
-        cells = tuple(
-            Cell(
-                factors=factors[i] if factors else (), size=str(meta.shape[i]), total=shape[i], local=local[i],
-                least=min(lengths(shape[i], layout.dims[i], assignment.mesh)), axes=layout.dims[i],
-            )
-            for i in range(len(shape))
-        )  # fmt: skip
+        cells = self.cells.get((meta, factors, layout))
+        if cells is None:
+            cells = self.cells[meta, factors, layout] = tuple(
+                Cell(
+                    factors=factors[i] if factors else (), size=str(meta.shape[i]), total=shape[i], local=local[i],
+                    least=min(lengths(shape[i], layout.dims[i], assignment.mesh)), axes=layout.dims[i],
+                )
+                for i in range(len(shape))
+            )  # fmt: skip
         return TensorView(
             slot=slot, value=value, dtype=dtype, layout=str(layout), cells=cells, partial=layout.partial,
             reduce=layout.reduce, local_bytes=prod(local) * DTYPE_BYTES[dtype], parameter=value in self.parameters,
@@ -247,7 +271,7 @@ class _Drawer:
         outer = dict(assembly.operands)
         if value in outer and outer[value] != value:
             return self._meta(self.training.assignment.assemblies[0], outer[value])
-        run = next(a for a in self.training.assignment.assemblies if value in a.results)
+        run = self.runs[value]
         return run.inputs[run.results.index(value)][1]
 
     def edges(self, rows: tuple[CollectiveRow, ...]) -> Iterator[EdgeView]:
@@ -279,7 +303,7 @@ class _Drawer:
         """Return the id of the node that makes a value; a run's result is made by its output node."""
         if fanout.value in makers:
             return _id(assembly, makers[fanout.value])
-        run = next((a for a in self.training.assignment.assemblies[1:] if fanout.value in a.results), None)
+        run = self.runs.get(fanout.value)
         if run is not None and not assembly.name:
             output = run.carried[run.results.index(fanout.value)][1]
             makers = {v.name: n.node.name for n in run.nodes for v in n.node.results}

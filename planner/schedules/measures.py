@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..core.schedule import Action, Schedule
+from ..core.schedule import KINDS, Schedule
 from ..core.timeline import Span, StageTimes, Timeline
 from .links import links, provides
-from .simulate import seconds, simulate
+from .simulate import Course, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ def bubble(timeline: Timeline) -> Bubble:
 def causes(timeline: Timeline) -> Causes:
     """Return where the bubble comes from: the schedule is simulated again without one cause after the other."""
     schedule, times = timeline.schedule, timeline.times
-    bare = tuple(_without(t) for t in times)
-    ideal = _run(schedule, _equal(bare, schedule))
-    uneven = _run(schedule, bare)
-    repeated = _run(schedule, tuple(replace(b, recompute=t.recompute) for b, t in zip(bare, times, strict=True)))
+    bare, course = tuple(_without(t) for t in times), Course(schedule)
+    ideal = course.length(_equal(bare, schedule))
+    uneven = course.length(bare)
+    repeated = course.length(tuple(replace(b, recompute=t.recompute) for b, t in zip(bare, times, strict=True)))
     return Causes(
         ideal=ideal - sum(_works(timeline)) / schedule.ranks,
         imbalance=uneven - ideal,
@@ -83,8 +83,10 @@ def causes(timeline: Timeline) -> Causes:
 
 def _works(timeline: Timeline) -> list[float]:
     """Return the seconds of useful compute of every rank."""
+    bare = [replace(times, recompute=0.0) for times in timeline.times]
+    useful = [{kind: seconds(times, kind) for kind in KINDS} for times in bare]
     return [
-        sum(_useful(timeline.times[a.stage], a) for span in timeline.compute(rank) for a in span.actions)
+        sum(useful[a.stage][a.kind] for span in timeline.compute(rank) for a in span.actions)
         for rank in range(timeline.schedule.ranks)
     ]
 
@@ -133,15 +135,8 @@ def _queues(timeline: Timeline) -> Iterator[tuple[Span, Span]]:
 
 def _length(timeline: Timeline) -> float:
     """Return the seconds to the end of the last pass."""
-    return max(timeline.compute(rank)[-1].stop for rank in range(timeline.schedule.ranks) if timeline.compute(rank))
-
-
-def _run(schedule: Schedule, times: tuple[StageTimes, ...]) -> float:
-    return _length(simulate(schedule, times))
-
-
-def _useful(times: StageTimes, action: Action) -> float:
-    return seconds(replace(times, recompute=0.0), action.kind)
+    passes = (timeline.compute(rank) for rank in range(timeline.schedule.ranks))
+    return max(each[-1].stop for each in passes if each)
 
 
 def _without(times: StageTimes) -> StageTimes:

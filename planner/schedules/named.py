@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..core.schedule import Schedule
 from ..core.timeline import StageTimes, Timeline
@@ -61,6 +62,7 @@ def part_count(name: str, ranks: int, microbatches: int, per_rank: int = 0) -> i
     return pipeline.parts if definition is None else len(definition.chains(pipeline)[0].stages)
 
 
+@lru_cache(maxsize=64)
 def schedule_named(name: str, ranks: int, microbatches: int, per_rank: int = 0) -> Schedule:
     """Return the orders of a schedule; of the automatic one, which depends on times, a first candidate."""
     definition = definition_of(name)

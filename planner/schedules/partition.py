@@ -9,7 +9,8 @@ it are used up:
 x[g, s] ≤ count[g] · done[g-1, s],   Σ_{s' ≤ s} x[g, s'] ≥ count[g] · done[g, s]
 ```
 
-So the problem grows with the number of groups times stages, not with the depth of the model.
+So the problem grows with the number of groups times stages, not with the depth of the model. Where filling the stages
+in order already meets a bound that no cut goes below, only the second of the two is solved.
 """
 
 from __future__ import annotations
@@ -118,22 +119,59 @@ def partition(
         )
     keep = in_flight or (1,) * len(placement)
     groups = [tuple(group) for _, group in groupby(layers)]
-    first = _Program(groups, placement, caps, keep)
-    if not first.solve(first.busiest):
-        raise ScheduleError(
-            "schedule.memory",
-            f"No cut of {len(layers)} layers into {len(placement)} stages keeps each rank within its memory.",
-            "Use more ranks, smaller microbatches or recompute.",
-        )
-    best = first.counts()
-    cuts = _cuts(best)
-    busiest, bound = max(_rank_seconds(cut(layers, cuts), placement)), first.bound
+    bound, cuts = _least(groups, max(placement) + 1), _filled(layers, groups, len(placement))
+    full = cut(layers, cuts)
+    busiest = max(_rank_seconds(full, placement))
+    if busiest > bound * (1 + 1e-12) or not _fits(full, placement, caps, keep):
+        first = None if _too_much(layers, caps, keep) else _Program(groups, placement, caps, keep)
+        if first is None or not first.solve(first.busiest):
+            raise ScheduleError(
+                "schedule.memory",
+                f"No cut of {len(layers)} layers into {len(placement)} stages keeps each rank within its memory.",
+                "Use more ranks, smaller microbatches or recompute.",
+            )
+        cuts, bound = _cuts(first.counts()), first.bound
+        busiest = max(_rank_seconds(cut(layers, cuts), placement))
     second = _Program(groups, placement, caps, keep)
     second.limit(busiest)
     if second.solve(second.largest):
         cuts = _cuts(second.counts())
     stages = cut(layers, cuts)
     return Partition(cuts=cuts, stages=stages, rank_seconds=_rank_seconds(stages, placement), bound=min(bound, busiest))
+
+
+def _least(groups: Sequence[tuple[StageTimes, ...]], ranks: int) -> float:
+    """Return seconds that the busiest rank can't go below: the mean, or those of the fullest rank of equal layers."""
+    mean = sum(_work(layer) for group in groups for layer in group) / ranks
+    return max(mean, *(-(-len(group) // ranks) * _work(group[0]) for group in groups))
+
+
+def _filled(layers: Sequence[StageTimes], groups: Sequence[tuple[StageTimes, ...]], stages: int) -> tuple[int, ...]:
+    """Return the cut that fills one stage after the other up to what the largest has at least."""
+    room = max(-(-len(group) // stages) * _work(group[0]) for group in groups) * (1 + 1e-12)
+    cuts = [0]
+    for after in range(stages - 1, 0, -1):
+        stop, taken = cuts[-1] + 1, _work(layers[cuts[-1]])
+        while len(layers) - stop > after and taken + _work(layers[stop]) <= room:
+            stop, taken = stop + 1, taken + _work(layers[stop])
+        cuts.append(stop)
+    return (*cuts, len(layers))
+
+
+def _fits(
+    stages: Sequence[StageTimes], placement: tuple[int, ...], caps: tuple[float, ...], keep: tuple[int, ...]
+) -> bool:
+    """Return whether a cut keeps each rank within its memory."""
+    held = [0.0] * (max(placement) + 1)
+    for stage, rank, count in zip(stages, placement, keep, strict=True):
+        held[rank] += stage.resident + count * stage.activation
+    return not caps or all(size <= cap for size, cap in zip(held, caps, strict=True))
+
+
+def _too_much(layers: Sequence[StageTimes], caps: tuple[float, ...], keep: tuple[int, ...]) -> bool:
+    """Return whether all layers together hold more than all ranks may, beyond the solver's tolerance."""
+    held = sum(layer.resident + min(keep) * layer.activation for layer in layers)
+    return bool(caps) and held > sum(caps) * (1 + 1e-6)
 
 
 def _rank_seconds(stages: tuple[StageTimes, ...], placement: tuple[int, ...]) -> tuple[float, ...]:
@@ -148,7 +186,12 @@ def _cuts(counts: list[int]) -> tuple[int, ...]:
 
 
 class _Program:
-    """The integer program, with its two objectives as variables."""
+    """The integer program, with its two objectives as variables 0 and 1.
+
+    It is handed over as arrays: one by one, its variables and rows would take longer than most are solved in.
+    """
+
+    busiest, largest = 0, 1
 
     def __init__(
         self,
@@ -157,45 +200,87 @@ class _Program:
         caps: tuple[float, ...],
         keep: tuple[int, ...],
     ) -> None:
+        # Costs relative to the whole, so that the solver's tolerances mean the same for any model.
+        self._whole = sum(_work(layer) for group in groups for layer in group) or 1.0
+        self._shape = len(groups), len(placement)
+        self._rows: list[tuple[float, float, list[tuple[int, float]]]] = []
+        self._hold_order(groups)
+        self._hold_costs([_work(group[0]) / self._whole for group in groups], groups, placement, caps, keep)
         self.highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("time_limit", TIME_LIMIT)
         self.highs.setOptionValue("mip_rel_gap", 0.0)
-        stages, highs = range(len(placement)), self.highs
-        # Costs relative to the whole, so that the solver's tolerances mean the same for any model.
-        whole = sum(_work(layer) for group in groups for layer in group) or 1.0
-        self._whole = whole
-        costs = [_work(group[0]) / whole for group in groups]
-        self.busiest, self.largest = highs.addVariable(lb=0.0), highs.addVariable(lb=0.0)
-        self.taken = [[highs.addIntegral(lb=0, ub=len(group)) for _ in stages] for group in groups]
-        done = [[highs.addBinary() for _ in stages] for _ in groups]
+        self.highs.passModel(self._model([len(group) for group in groups]))
+
+    def _taken(self, group: int, stage: int) -> int:
+        """Return the variable that says how many layers of a group a stage takes."""
+        return 2 + group * self._shape[1] + stage
+
+    def _done(self, group: int, stage: int) -> int:
+        """Return the variable that says whether the stages up to this one use a group up."""
+        return self._taken(self._shape[0] + group, stage)
+
+    def _hold_order(self, groups: list[tuple[StageTimes, ...]]) -> None:
+        stages = range(self._shape[1])
         for g, group in enumerate(groups):
-            highs.addConstr(sum(self.taken[g]) == len(group))
+            size = len(group)
+            self._rows.append((size, size, [(self._taken(g, s), 1.0) for s in stages]))
             for s in stages:
-                highs.addConstr(sum(self.taken[g][: s + 1]) >= len(group) * done[g][s])
+                so_far = [(self._taken(g, t), 1.0) for t in stages[: s + 1]]
+                self._rows.append((0.0, highspy.kHighsInf, [*so_far, (self._done(g, s), -float(size))]))
                 if g:
-                    highs.addConstr(self.taken[g][s] <= len(group) * done[g - 1][s])
-        for s in stages:
-            column = [self.taken[g][s] for g in range(len(groups))]
-            highs.addConstr(sum(column) >= 1)
-            highs.addConstr(sum(c * x for c, x in zip(costs, column, strict=True)) <= self.largest)
+                    pair = [(self._taken(g, s), 1.0), (self._done(g - 1, s), -float(size))]
+                    self._rows.append((-highspy.kHighsInf, 0.0, pair))
+
+    def _hold_costs(
+        self, costs: list[float], groups: list[tuple[StageTimes, ...]], placement: tuple[int, ...],
+        caps: tuple[float, ...], keep: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        count, stages = self._shape
+        for s in range(stages):
+            column = [self._taken(g, s) for g in range(count)]
+            self._rows.append((1.0, highspy.kHighsInf, [(x, 1.0) for x in column]))
+            spent = [(self.largest, -1.0), *zip(column, costs, strict=True)]
+            self._rows.append((-highspy.kHighsInf, 0.0, spent))
         for rank in range(max(placement) + 1):
-            own = [(g, s) for g in range(len(groups)) for s in stages if placement[s] == rank]
-            highs.addConstr(sum(costs[g] * self.taken[g][s] for g, s in own) <= self.busiest)
+            own = [(g, s) for g in range(count) for s in range(stages) if placement[s] == rank]
+            spent = [(self.busiest, -1.0), *((self._taken(g, s), costs[g]) for g, s in own)]
+            self._rows.append((-highspy.kHighsInf, 0.0, spent))
             if caps:
                 held = [(groups[g][0].resident + keep[s] * groups[g][0].activation) / caps[rank] for g, s in own]
                 # All of a small model fits anywhere, and the solver takes no coefficient that is nearly nothing.
                 if sum(h * len(groups[g]) for h, (g, _) in zip(held, own, strict=True)) > 1.0:
-                    row = (h * self.taken[g][s] for h, (g, s) in zip(held, own, strict=True) if h > NEGLIGIBLE)
-                    highs.addConstr(sum(row) <= 1.0)
+                    sizes = [(self._taken(g, s), h) for h, (g, s) in zip(held, own, strict=True) if h > NEGLIGIBLE]
+                    self._rows.append((-highspy.kHighsInf, 1.0, sizes))
+
+    def _model(self, sizes: list[int]) -> highspy.HighsLp:
+        stages, continuous = self._shape[1], 2
+        upper = [float(size) for size in sizes for _ in range(stages)] + [1.0] * len(sizes) * stages
+        rows = [sorted(entries) for _, _, entries in self._rows]
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = continuous + len(upper), len(rows)
+        model.col_cost_ = [0.0] * model.num_col_
+        model.col_lower_ = [0.0] * model.num_col_
+        model.col_upper_ = [highspy.kHighsInf] * continuous + upper
+        model.row_lower_ = [low for low, _, _ in self._rows]
+        model.row_upper_ = [high for _, high, _ in self._rows]
+        model.integrality_ = [highspy.HighsVarType.kContinuous] * continuous + [highspy.HighsVarType.kInteger] * len(
+            upper
+        )
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = [0, *accumulate(len(row) for row in rows)]
+        model.a_matrix_.index_ = [index for row in rows for index, _ in row]
+        model.a_matrix_.value_ = [value for row in rows for _, value in row]
+        return model
 
     def limit(self, seconds: float) -> None:
         """Allow only cuts whose busiest rank works no longer."""
-        self.highs.addConstr(self.busiest <= seconds / self._whole * (1 + 1e-9))
+        self.highs.addRow(-highspy.kHighsInf, seconds / self._whole * (1 + 1e-9), 1, [self.busiest], [1.0])
 
-    def solve(self, objective: highspy.highs.highs_var) -> bool:
+    def solve(self, objective: int) -> bool:
         """Minimise one of the two; return whether there is any solution."""
-        self.highs.minimize(objective)
+        self.highs.changeColCost(objective, 1.0)
+        self.highs.run()
         return bool(self.highs.getInfo().primal_solution_status == 2)
 
     @property
@@ -205,7 +290,8 @@ class _Program:
 
     def counts(self) -> list[int]:
         """Return the number of layers of every stage."""
-        return [round(sum(self.highs.val(row[s]) for row in self.taken)) for s in range(len(self.taken[0]))]
+        (groups, stages), values = self._shape, self.highs.getSolution().col_value
+        return [round(sum(values[self._taken(g, s)] for g in range(groups))) for s in range(stages)]
 
 
 def _work(layer: StageTimes) -> float:

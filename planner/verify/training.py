@@ -24,9 +24,15 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []
+    sound: set[tuple[object, ...]] = set()
     for scope in training.scopes:
         for assigned in scope.assembly.nodes:
-            found += _operator(assigned, training.assignment.symbols, mesh)
+            # What holds for an operator holds for all others with its rule, strategy and layouts.
+            key = assigned.node.rule, assigned.strategy, assigned.operands, assigned.results
+            if key not in sound:
+                broken = tuple(_operator(assigned, training.assignment.symbols, mesh))
+                found += broken
+                sound |= set() if broken else {key}
         for fanout in scope.fanouts:
             placed = scope.assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
             found += _fanout(fanout, mesh, trained=placed is not None and placed.parameter.trainable)

@@ -184,6 +184,20 @@ def test_stages_share_one_model() -> None:
     assert '"model.embed_tokens.weight": {0: "model.embed_tokens.weight", 1: "lm_head.weight"}' in staged["pipeline.py"]
 
 
+def test_stages_that_differ_in_their_layers_share_a_class() -> None:
+    text = native(in_stages("pp:4", stages=4))["pipeline.py"]
+    assert "what stages 1, 2 run of model." in text
+    assert "LAYERS = (range(1), range(1, 2), range(2, 3), range(3, 4))" in text
+
+
+def test_a_stage_without_layers() -> None:
+    plan = tiny_plan("pp:2", graph=tiny_graph(), microbatches=2)
+    files = native(plan.pipelined("pp", stages={"model.embed_tokens": 0, "model.layers.0-1": 1, "lm_head": 1}))
+    assert "self.layers = model.layers[:2]" in files["pipeline.py"]
+    assert "LAYERS" not in files["pipeline.py"]
+    assert 'for layer in held.get("model.layers", nn.Module()).children():' in files["parallelize.py"]
+
+
 def test_modules_of_one_stage_are_tied_in_it() -> None:
     text = native(in_stages("pp:2,dp:2", ("zero3", "dp"), graph=odd("twice")))
     assert "SHARED: Mapping[str, Mapping[int, str]] = {}" in text["pipeline.py"]

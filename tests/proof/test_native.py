@@ -9,6 +9,7 @@ import pytest
 
 from planner.compose import bundle
 from planner.core.graph import ModelGraph
+from planner.errors import ExportError
 from planner.plan import Plan
 from planner.proof import Proof
 from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
@@ -165,7 +166,8 @@ def in_stages(model: str, schedule: str, more: str, *, ranks: int = 2, microbatc
     count = SCHEDULES[schedule] * ranks
     graph = DEEP[model](count + 1)
     axes, presets = WITH[more]
-    plan = tiny_plan(f"pp:{ranks}{axes}", *presets, graph=graph, microbatches=microbatches)
+    plan = tiny_plan(f"pp:{ranks}{axes}", *presets, graph=graph)
+    plan = plan.batch(global_batch=2 * microbatches, seq=8, microbatches=microbatches)
     path = graph.root.repeats[0].name
     stages = {f"{path}.{index + 1}": index for index in range(1, count)} | {"lm_head": count - 1}
     return plan.pipelined("pp", schedule, per_rank=SCHEDULES[schedule], stages={f"{path}.0-1": 0, **stages})
@@ -184,6 +186,22 @@ def test_four_ranks_of_stages(prove: Callable[..., Proof], schedule: str, more: 
     """Copies of the table of tokens are on the first and the last alone, or on one rank twice."""
     plan = in_stages("qwen3", schedule, more, ranks=4, microbatches=8 if schedule == "zb-v" else 4)
     assert_proven(prove(plan, bundle(plan, "native")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", ["zero3", "tp-sp"])
+@pytest.mark.parametrize("last", ["model.norm", "lm_head", "loss"])
+def test_stages_without_layers(prove: Callable[..., Proof], last: str, more: str) -> None:
+    """The first has the table of tokens alone, the last what comes after the layers, or only the loss."""
+    axes, presets = WITH[more]
+    plan = tiny_plan(f"pp:4{axes}", *presets, graph=tiny_graph(), microbatches=4)
+    stages = {"model.embed_tokens": 0, "model.layers.0": 1, "model.layers.1": 2, "model.norm": 2, "lm_head": 2}
+    plan = plan.pipelined("pp", stages=stages | {last: 3, "lm_head": 3 if last != "loss" else 2})
+    if more == "tp-sp" and last == "loss":
+        with pytest.raises(ExportError, match="straight from a column-parallel module"):
+            bundle(plan, "native")
+    else:
+        assert_proven(prove(plan, bundle(plan, "native")))
 
 
 @pytest.mark.slow

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from ...core.evaluated import EvaluatedPlan
 from ...core.graph import Node
+from ...core.layers import Layers
 from ...core.stage import plain
 from ..explicit.lines import WIDTH
 from ..explicit.wrap import wrapped
@@ -20,8 +22,8 @@ from .texts import Texts
 
 PIPELINE = "pipeline.py"
 RESERVED = frozenset({
-    "DeviceMesh", "F", "Loss", "Mapping", "PASSED", "PLACES", "PipelineStage", "SHARED", "STAGES", "Stages", "TAKEN",
-    "in_stages", "loss", "nn", "ops", "parallelize", "schedule", "torch",
+    "DeviceMesh", "F", "LAYERS", "Loss", "Mapping", "PASSED", "PLACES", "PipelineStage", "SHARED", "STAGES", "Sequence",
+    "Stages", "TAKEN", "in_stages", "loss", "nn", "ops", "parallelize", "schedule", "torch",
 })  # fmt: skip
 ONE_STAGE = ("ScheduleGPipe", "Schedule1F1B")
 """Schedules that run one stage on each rank."""
@@ -48,10 +50,10 @@ def write_stages(
     taken = [name for name, _, _ in pieces[0].alone.training.scopes[0].assembly.inputs]
     body = "\n\n".join([
         classes.text,
-        "\n".join(_constants(classes.tops, plan.schedule.placement, pipeline.axis, made, taken, shared)),
+        "\n".join(_constants(classes, plan.schedule.placement, pipeline.axis, made, taken, shared)),
         "\n".join(_loss(texts, loss)),
         "\n".join(_schedule(plan.torch_schedule, pipeline.axis, plan.decisions.microbatches)),
-        "\n".join(_in_stages(model.root, pipeline.axis)),
+        "\n".join(_in_stages(model.root, pipeline.axis, layered=bool(classes.layers))),
     ])  # fmt: skip
     title = f"The stages of {plan.graph.name}, cut out of the model, and the order in which they run."
     imports = _imports(body, model, plan.torch_schedule)
@@ -59,8 +61,9 @@ def write_stages(
 
 
 def _imports(body: str, model: Model, schedule: str) -> str:
-    named = sorted({name for name, _ in model.classes.values() if f"{name})" in body or f"{name}(" in body})
-    lines = ["from collections.abc import Mapping", "", "import torch", "import torch.nn.functional as F"]
+    named = sorted({name for name, _ in model.classes.values() if re.search(rf"\b{name}\b", body)})
+    typed = ["Mapping", *(["Sequence"] if "Sequence[" in body else [])]
+    lines = [f"from collections.abc import {', '.join(typed)}", "", "import torch", "import torch.nn.functional as F"]
     lines += ["from torch import nn", "from torch.distributed.device_mesh import DeviceMesh"]
     lines += [f"from torch.distributed.pipelining import PipelineStage, {schedule}", ""]
     lines += wrapped(f"from model import ({', '.join(named)})", WIDTH) if len(named) > 4 else [
@@ -97,10 +100,19 @@ def _shared(pieces: tuple[Piece, ...], problems: Problems) -> dict[str, dict[int
 
 
 def _constants(
-    tops: tuple[str, ...], places: tuple[int, ...], axis: str, made: tuple[tuple[Passed, ...], ...], taken: list[str],
+    classes: StageClasses, places: tuple[int, ...], axis: str, made: tuple[tuple[Passed, ...], ...], taken: list[str],
     shared: Mapping[str, Mapping[int, str]],
 ) -> Iterator[str]:  # fmt: skip
-    yield from wrapped(f"STAGES = ({', '.join(tops)})", WIDTH)
+    groups = [(name, len(list(group))) for name, group in groupby(classes.tops)]
+    if len(set(classes.tops)) < len(classes.tops):
+        entries = [f"*[{name}] * {n}" if n > 1 else name for name, n in groups]
+        kind = " | ".join(f"type[{name}]" for name in dict.fromkeys(classes.tops))
+        yield from wrapped(f"STAGES: Sequence[{kind}] = ({', '.join(entries)})", WIDTH)
+    else:
+        yield from wrapped(f"STAGES = ({', '.join(classes.tops)})", WIDTH)
+    if classes.layers:
+        yield "# The layers that each of them takes."
+        yield from wrapped(f"LAYERS = ({', '.join(map(_span, classes.layers))})", WIDTH)
     yield f"# Where along {axis} each of them lies."
     yield from wrapped(f"PLACES = {places!r}", WIDTH)
     yield "# The inputs that the first one takes."
@@ -114,11 +126,15 @@ def _constants(
     )
     yield from wrapped(f"SHARED: Mapping[str, Mapping[int, str]] = {{{text}}}".replace("'", '"'), WIDTH)
     yield "# What goes into each stage, and in the end comes out of the last: of one microbatch, on one rank."
-    groups = [(key, len(list(group))) for key, group in groupby(made)]
-    entries = [f"*[({', '.join(map(_example, key))},)] * {n}" if n > 1 else f"({', '.join(map(_example, key))},)"
-               for key, n in groups]  # fmt: skip
+    runs = [(f"({', '.join(map(_example, key))},)", len(list(group))) for key, group in groupby(made)]
+    entries = [f"*[{text}] * {n}" if n > 1 else text for text, n in runs]
     yield from wrapped(f"PASSED = ({', '.join(entries)})", WIDTH)
     yield ""
+
+
+def _span(layers: Layers) -> str:
+    start = f"{layers.first}, " if layers.first or layers.step > 1 else ""
+    return f"range({start}{layers.last + 1}{f', {layers.step}' * (layers.step > 1)})"
 
 
 def _example(tensor: Passed) -> str:
@@ -157,12 +173,13 @@ def _schedule(name: str, axis: str, microbatches: int) -> Iterator[str]:
     yield ""
 
 
-def _in_stages(root: str, axis: str) -> Iterator[str]:
+def _in_stages(root: str, axis: str, *, layered: bool) -> Iterator[str]:
     yield f"def in_stages(model: {root}, mesh: DeviceMesh) -> Stages:"
     yield '    """Cut a model, whose parameters are on the meta device, and spread this rank\'s stages over ranks."""'
     yield f'    here = mesh.get_local_rank("{axis}")'
     yield "    numbers = [number for number, place in enumerate(PLACES) if place == here]"
-    yield "    own = {number: parallelize(STAGES[number](model), mesh) for number in numbers}"
+    given = "model, LAYERS[number]" if layered else "model"
+    yield f"    own = {{number: parallelize(STAGES[number]({given}), mesh) for number in numbers}}"
     yield "    return Stages("
     yield "        own,"
     yield "        mesh,"

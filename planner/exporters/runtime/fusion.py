@@ -209,7 +209,9 @@ class OpenBucket:
                 (step, value) for step, value in zip(heads, values, strict=True) if isinstance(step, ReduceScatter)
             ]
             parts = [step.parts(value, self.mesh) for step, value in scatters]
-            packed = torch.cat([part.flatten(1) for part in parts], dim=1)
+            flat = [part.flatten(1) for part in parts]
+            # What is scattered is only read, so that one member needs no place of its own.
+            packed = torch.cat(flat, dim=1) if len(flat) > 1 else flat[0]
             total = yield from self.compression.reduce_scatter(packed, scatters[0][0].group, self.mesh, memory)
             shapes = [part.shape[1:] for part in parts]
         pieces = total.split([shape.numel() for shape in shapes])

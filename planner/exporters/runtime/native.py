@@ -115,7 +115,7 @@ def fill(parameter: nn.Parameter, full: torch.Tensor) -> None:
     local.copy_(cut.to_local())
 
 
-def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> Batch:
+def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
     """Return this rank's samples of a microbatch; an input without samples comes whole."""
     index, count = 0, 1
     for dim in settings.data:
@@ -133,7 +133,7 @@ def summed(value: torch.Tensor, settings: Settings, mesh: DeviceMesh) -> torch.T
     return value
 
 
-def shares(batch: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[list[Batch], torch.Tensor]:
+def shares(batch: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[list[tuple[torch.Tensor, ...]], torch.Tensor]:
     """Return this rank's samples of each microbatch, and the number of targets of the step on all ranks."""
     count = settings.microbatches
     parts = [local_batch(microbatch(batch, settings.inputs, index, count), settings, mesh) for index in range(count)]

@@ -17,16 +17,16 @@ from parallelize import parallelize
 class LlamaModelStage0(nn.Module):
     """the config: what stage 0 runs of model."""
 
-    def __init__(self, model: LlamaModel) -> None:
+    def __init__(self, model: LlamaModel, layers: range) -> None:
         super().__init__()
-        self.layers = model.layers[:2]
+        self.layers = nn.ModuleDict({str(index): model.layers[index] for index in layers})
         self.embed_tokens = model.embed_tokens
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         embed_tokens = self.embed_tokens(tokens)
         cos, sin = ops.rotary_table(8, 4, 10000.0, first=0, device=tokens.device)
         hidden = embed_tokens
-        for layer in self.layers:
+        for layer in self.layers.values():
             hidden = layer(hidden, cos, sin)
         return hidden
 
@@ -34,9 +34,9 @@ class LlamaModelStage0(nn.Module):
 class LlamaForCausalLMStage0(nn.Module):
     """the config: what stage 0 runs of the model."""
 
-    def __init__(self, model: LlamaForCausalLM) -> None:
+    def __init__(self, model: LlamaForCausalLM, layers: range) -> None:
         super().__init__()
-        self.model = LlamaModelStage0(model.model)
+        self.model = LlamaModelStage0(model.model, layers)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         hidden = self.model(tokens)
@@ -46,9 +46,9 @@ class LlamaForCausalLMStage0(nn.Module):
 class LlamaModelStage1(nn.Module):
     """the config: what stage 1 runs of model."""
 
-    def __init__(self, model: LlamaModel) -> None:
+    def __init__(self, model: LlamaModel, layers: range) -> None:
         super().__init__()
-        self.layers = nn.ModuleDict({str(index): model.layers[index] for index in range(2, 4)})
+        self.layers = nn.ModuleDict({str(index): model.layers[index] for index in layers})
         self.norm = model.norm
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -62,9 +62,9 @@ class LlamaModelStage1(nn.Module):
 class LlamaForCausalLMStage1(nn.Module):
     """the config: what stage 1 runs of the model."""
 
-    def __init__(self, model: LlamaForCausalLM) -> None:
+    def __init__(self, model: LlamaForCausalLM, layers: range) -> None:
         super().__init__()
-        self.model = LlamaModelStage1(model.model)
+        self.model = LlamaModelStage1(model.model, layers)
         self.lm_head = model.lm_head
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -74,6 +74,8 @@ class LlamaForCausalLMStage1(nn.Module):
 
 
 STAGES = (LlamaForCausalLMStage0, LlamaForCausalLMStage1)
+# The layers that each of them takes.
+LAYERS = (range(2), range(2, 4))
 # Where along pp each of them lies.
 PLACES = (0, 1)
 # The inputs that the first one takes.
@@ -118,7 +120,7 @@ def in_stages(model: LlamaForCausalLM, mesh: DeviceMesh) -> Stages:
     """Cut a model, whose parameters are on the meta device, and spread this rank's stages over ranks."""
     here = mesh.get_local_rank("pp")
     numbers = [number for number, place in enumerate(PLACES) if place == here]
-    own = {number: parallelize(STAGES[number](model), mesh) for number in numbers}
+    own = {number: parallelize(STAGES[number](model, LAYERS[number]), mesh) for number in numbers}
     return Stages(
         own,
         mesh,
