@@ -221,6 +221,8 @@ def test_golden(golden: Callable[[str, str], None], name: str) -> None:
 
 def test_the_same_plan_gives_the_same_text() -> None:
     assert native(small_plan(load_model(json.dumps(tiny_config())))) == native(small_plan())
+    again = load_model(json.dumps(tiny_config(num_hidden_layers=4)))
+    assert native(in_stages(*STAGED, graph=again)) == native(in_stages(*STAGED))
 
 
 @pytest.mark.parametrize("plan", [small_plan(), in_stages(*STAGED)], ids=["whole", "stages"])
