@@ -30,7 +30,7 @@ run: $(RUN_ENV) $(if $(TORCH),$(TORCH_ENV)) page
 
 test: $(DEV_ENV) page $(NODE_ENV) browser
 	$(NPM) run test
-	$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(PY) -m tests $(PYTEST_ARGS)
 
 test-full: $(DEV_ENV) page $(NODE_ENV) browser
 	$(NPM) run test

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from planner import PlannerError
 from planner.core.graph import ModelGraph
-from planner.importers import load_zoo, zoo_names
+from planner.importers import load_zoo
 
 from .answers import model_answer
 from .evaluation import Evaluated, Evaluator
@@ -99,11 +99,6 @@ def seen_version(
             'Send the ETag of the plan as the header If-Match, e.g. If-Match: "3".',
         )  # fmt: skip
     return int(match[1])
-
-
-def is_builtin(name: str) -> bool:
-    """Return whether a model comes along under this name."""
-    return name in zoo_names()
 
 
 AppDesk = Annotated[Desk, Depends(desk)]

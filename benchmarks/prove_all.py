@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from subprocess import run
 from time import perf_counter
 
 from planner.compose import bundle
@@ -32,9 +33,10 @@ float64, and was compared with the unsharded model on every rank ([proof](../con
 
 Random plans are drawn by Hypothesis from fixed seeds: strategies of operators, kept partial sums, where parameters,
 gradients and optimizer state lie, sizes that do not divide. Seconds are those of 2 shared cores, both runs together.
+The tree is the commit whose code was proven, with a `+` where files were changed since.
 
-| architecture | plan | mesh | ranks | parameters and loss | largest error | collectives | different | seconds |
-|---|---|---|---:|---:|---:|---:|---:|---:|
+| architecture | plan | mesh | ranks | parameters and loss | largest error | collectives | different | seconds | tree |
+|---|---|---|---:|---:|---:|---:|---:|---:|---|
 """
 
 
@@ -51,6 +53,7 @@ class Row:
     collectives: int
     different: int
     seconds: float
+    tree: str
 
     @property
     def ok(self) -> bool:
@@ -60,19 +63,20 @@ class Row:
     def __str__(self) -> str:
         fields = (
             self.architecture, self.plan, self.mesh, self.ranks, self.compared, f"{self.error:.1e}", self.collectives,
-            self.different, f"{self.seconds:.1f}",
+            self.different, f"{self.seconds:.1f}", self.tree,
         )  # fmt: skip
         return f"| {' | '.join(map(str, fields))} |"
 
     @staticmethod
     def parse(line: str) -> Row:
         """Read what `str` prints."""
-        architecture, plan, mesh, ranks, compared, error, collectives, different, seconds = (
+        architecture, plan, mesh, ranks, compared, error, collectives, different, seconds, tree = (
             word.strip() for word in line.strip().strip("|").split("|")
         )
         return Row(
             architecture=architecture, plan=plan, mesh=mesh, ranks=int(ranks), compared=int(compared),
             error=float(error), collectives=int(collectives), different=int(different), seconds=float(seconds),
+            tree=tree,
         )  # fmt: skip
 
 
@@ -102,14 +106,24 @@ def plans(name: str) -> Iterator[tuple[str, Plan, Mapping[str, str]]]:
         yield f"random {number}, {decisions(made.plan)} decisions", made.plan, made.files
 
 
-def row(name: str, title: str, plan: Plan, proof: Proof, seconds: float) -> Row:
+def tree() -> str:
+    """Return the commit that is checked out, with a `+` if files but the page differ from it."""
+
+    def git(*arguments: str) -> str:
+        return run(("git", *arguments), cwd=PAGE.parent, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = [line for line in git("status", "--porcelain").splitlines() if not line.endswith(PAGE.name)]
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+
+
+def row(name: str, title: str, plan: Plan, proof: Proof, seconds: float, proven: str) -> Row:
     """Return the row of a proof; one in which ranks failed has an infinite error."""
     mesh = plan.decisions.mesh
     worst = max((row.error if row.error == row.error else float("inf") for row in proof.rows), default=float("inf"))
     return Row(
         architecture=name, plan=title, mesh=str(mesh), ranks=mesh.device_count, compared=len(proof.rows),
         error=float("inf") if proof.failures else worst, collectives=proof.compared,
-        different=len(proof.collectives), seconds=seconds,
+        different=len(proof.collectives), seconds=seconds, tree=proven,
     )  # fmt: skip
 
 
@@ -126,6 +140,7 @@ def _proof(plan: Plan, files: Mapping[str, str], ranks: Ranks, single: Ranks) ->
 def main(wanted: list[str]) -> int:
     """Prove, write the page after each architecture, and return how many plans are wrong."""
     found = {name: [] for name in ARCHITECTURES} if not wanted else _known()
+    proven = tree()
     with ExitStack() as running:
         group = cache(lambda world: running.enter_context(Ranks(world)))
         for name in wanted or ARCHITECTURES:
@@ -133,7 +148,7 @@ def main(wanted: list[str]) -> int:
             for title, plan, files in plans(name):
                 start = perf_counter()
                 proof = _proof(plan, files, group(plan.decisions.mesh.device_count), group(1))
-                found[name].append(row(name, title, plan, proof, perf_counter() - start))
+                found[name].append(row(name, title, plan, proof, perf_counter() - start, proven))
                 print(found[name][-1], flush=True)
                 for failure in (*proof.failures, *proof.collectives[:3]):
                     print(f"    {failure}", flush=True)

@@ -113,7 +113,7 @@ def one(kind: str, pipe: Connection) -> None:
         from planner.importers.aten.build import build
 
         graph = build(program, ModelSource(name=kind, kind="hf_config", digest="", content=content), kind)
-        nodes = [node for block in (graph.root, *(r.block for r in graph.root.repeats)) for node in block.nodes]
+        nodes = [node for block in graph.blocks for node in block.nodes]
         unknown = sorted({str(dict(node.attributes).get("target", node.op)) for node in nodes if node.op == "unknown"})
         found |= {"nodes": len(nodes), "unknown": tuple(unknown), "parameters": graph.parameter_count}
         row = Row(type=kind, stage="done", seconds=time.perf_counter() - start, **found)

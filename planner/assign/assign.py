@@ -16,12 +16,14 @@ from ..core.layers import list_of
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import Decisions
+from ..core.stage import plain
 from ..core.strategy import ShardStrategy, layouts, problems
 from ..core.symbol import evaluate
 from ..core.tensor import TensorMeta
 from ..errors import Diagnostic, PlannerError, RuleError
 from ..ops import OPS, Cut
 from .follow import follow
+from .learnt import begins_unlike, learnt_values
 from .parameter import parameter_layout
 from .segments import Segmenting
 from .target import EVERYWHERE, Span, covers, span
@@ -68,6 +70,12 @@ class _Work:
     assembled: dict[str, list[Assembly]] = field(default_factory=dict)
     known: dict[tuple[object, ...], tuple[ShardStrategy, Layouts, Layouts]] = field(default_factory=dict)
     """Strategy and layouts by all that they follow from: equal stages and equal unrolled layers have equal ones."""
+
+    learnt: frozenset[str] = field(init=False)
+    """Values of the root that have a gradient."""
+
+    def __post_init__(self) -> None:
+        self.learnt = learnt_values(self.graph)
 
     @property
     def mesh(self) -> DeviceMesh:
@@ -121,7 +129,7 @@ class _Work:
 
         A captured input or parameter of the model lies as its first reader wants it, in whatever scope that is.
         """
-        bounds = _cuts(repeat, self.decisions)
+        bounds = _cuts(repeat, self.decisions, first_alone=begins_unlike(repeat, self.learnt))
         runs = self.assembled.setdefault(repeat.name, [])
         carried_count = len(repeat.results)
         bound = tuple(zip(repeat.block.inputs, repeat.operands, strict=True))
@@ -211,11 +219,14 @@ class _Work:
         return pinned, kept
 
     def _parameters(
-        self, parameters: Iterable[Parameter], reads: Mapping[str, Layout], layer: int
+        self, parameters: tuple[Parameter, ...], reads: Mapping[str, Layout], layer: int
     ) -> tuple[ParameterLayout, ...]:
+        firsts: dict[str, Layout] = {}
+        for p in parameters:
+            firsts.setdefault(plain(p.name), reads.get(p.name, _whole(p.meta)))
         return tuple(
             parameter_layout(
-                p, reads.get(p.name, _whole(p.meta)),
+                p, reads.get(p.name, _whole(p.meta)), firsts[plain(p.name)],
                 [d for d in self.decisions.parameters if covers(d.target, p.name, layer)],
                 self.mesh, self.diagnostics,
             )
@@ -243,9 +254,9 @@ def _whole(meta: TensorMeta) -> Layout:
     return Layout.replicated(len(meta.shape))
 
 
-def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
+def _cuts(repeat: Repeat, decisions: Decisions, *, first_alone: bool) -> list[int]:
     """Return where the runs of a repeat begin, and its end."""
-    bounds = {0, repeat.count}
+    bounds = {0, repeat.count} | ({1} if first_alone else set())
     names = [node.name for node in repeat.block.nodes] + [p.name for p in repeat.block.parameters]
     for target in decisions.targets:
         found: set[Span] = {s for name in names if (s := span(target, name)) is not None}
@@ -255,9 +266,8 @@ def _cuts(repeat: Repeat, decisions: Decisions) -> list[int]:
 
 def _unmatched(graph: ModelGraph, decisions: Decisions) -> list[Diagnostic]:
     """Return a warning per decision that names nothing; raise if none names anything."""
-    blocks = [(1, graph.root), *((repeat.count, repeat.block) for repeat in graph.root.repeats)]
-    nodes = [(n, count) for count, block in blocks for n in block.nodes]
-    parameters = [(p.name, count) for count, block in blocks for p in block.parameters]
+    nodes = [(n, count) for count, block in graph.counted_blocks for n in block.nodes]
+    parameters = [(p.name, count) for count, block in graph.counted_blocks for p in block.parameters]
 
     def hit(target: str, name: str, count: int) -> bool:
         found = span(target, name)

@@ -15,20 +15,29 @@ from ..errors import Diagnostic, LayoutError
 def parameter_layout(
     parameter: Parameter,
     read: Layout,
+    first: Layout,
     decisions: Iterable[ParameterDecision],
     mesh: DeviceMesh,
     diagnostics: list[Diagnostic],
 ) -> ParameterLayout:
     """Return where a parameter, its gradient and its optimizer's state lie.
 
-    The storage is as the first reader reads it, the gradient as the storage, the optimizer's state as the gradient, or
-    as the decisions say. A decision's `axes` are added on the first dim that they divide, else on the dim of which a
+    The storage is as `first` says, the gradient as the storage, the optimizer's state as the gradient, or as the
+    decisions say. A decision's `axes` are added on the first dim that they divide, else on the dim of which a
     rank holds most: it is cut into unequal parts, which `uneven` tells. A parameter without dims stays as it is, and a
     diagnostic says so.
+
+    Parameters
+    ----------
+    read
+        As its first reader reads it.
+    first
+        The same of the first of its copies, where several stages of a pipeline hold one: copies lie alike, since their
+        gradients are added.
     """
     shape = tuple(int(size) for size in parameter.meta.shape if isinstance(size, int))
     given = tuple(decisions)
-    layout, layouts = read.adjoint, {}
+    layout, layouts = first.adjoint, {}
     for state in STATES:
         before = layout
         for decision in given:

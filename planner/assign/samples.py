@@ -23,7 +23,7 @@ def sample_factors(graph: ModelGraph) -> tuple[tuple[str, str], ...]:
     out; with them all, nothing of the model is sharded by its samples.
     """
     dims = {value.name: dim for value in graph.root.inputs if (dim := sample_dim(value.meta)) is not None}
-    names = [node.name for block in _blocks(graph) for node in block.nodes]
+    names = [node.name for block in graph.blocks for node in block.nodes]
     found: dict[tuple[str, str], None] = {}
     for node, factor in _readers(graph.root, dims):
         found[_target(node.name, names), factor] = None
@@ -38,12 +38,11 @@ def sample_dim(meta: TensorMeta) -> int | None:
     )
 
 
-def _blocks(graph: ModelGraph) -> tuple[Block, ...]:
-    return (graph.root, *(repeat.block for repeat in graph.root.repeats))
-
-
 def _readers(block: Block, dims: Mapping[str, int]) -> Iterator[tuple[Node, str]]:
-    """Yield the readers in a block and in those that it repeats, which capture inputs under names of their own."""
+    """Yield the readers in a block and in those that it repeats, which take inputs over under names of their own.
+
+    What is so named of the first iteration, which reads an input, is of all.
+    """
     held = {p.name for p in block.parameters}
     for node in block.nodes:
         values = [name for name in node.operands if name not in held]
@@ -54,7 +53,7 @@ def _readers(block: Block, dims: Mapping[str, int]) -> Iterator[tuple[Node, str]
             if factors and node.rule.role(factors[0]) != "blocked":
                 yield node, factors[0]
     for repeat in block.repeats:
-        bound = list(zip(repeat.block.inputs, repeat.operands, strict=True))[len(repeat.results) :]
+        bound = zip(repeat.block.inputs, repeat.operands, strict=True)
         yield from _readers(repeat.block, {value.name: dims[name] for value, name in bound if name in dims})
 
 

@@ -2,6 +2,9 @@
 
 Backward makes them in the reverse of the order in which forward first reads the parameters. Buckets of a size hold
 whole layers, or a part of one: so every layer of a run is cut alike, and work does not grow with their number.
+
+Compression rounds an element by a scale that it shares with others of its bucket. Ranks that hold a gradient alike must
+round it alike, or their parameters drift apart: so they must hold all else of its bucket alike, too.
 """
 
 from __future__ import annotations
@@ -13,14 +16,15 @@ from dataclasses import dataclass, replace
 from ..core.assignment import Delivery, Scope, TrainingGraph
 from ..core.bucket import LOCAL, PACKED, Bucket, Reduced
 from ..core.collective import Step
-from ..core.gradient_decision import GradientDecision
+from ..core.gradient_decision import SCALED, GradientDecision
 from ..core.mesh import Axes, DeviceMesh
 from ..core.portion import stage_of_items
 from ..core.stage import plain
 from ..errors import Diagnostic, PlannerError
 
-Key = tuple[int, tuple[tuple[str, Axes], ...], bool, int]
-"""What the members of a bucket have in common: way, collectives, whether they are deferred, and stage."""
+Key = tuple[int, tuple[tuple[str, Axes], ...], bool, int, Axes]
+"""What the members of a bucket have in common: way, collectives, whether they are deferred, stage, and the axes along
+which ranks hold them alike, if their compression makes elements share a scale."""
 Reductions = Mapping[tuple[int, str], Sequence[tuple[Key, Reduced]]]
 """Scope and parameter → its reductions that can share a collective."""
 
@@ -41,7 +45,7 @@ def fill_buckets(training: TrainingGraph, decision: GradientDecision, element_by
     if not decision.gathers:
         return training
     stretches = tuple(_stretches(training))
-    reductions = _reductions(training)
+    reductions = _reductions(training, scaled=decision.compression in SCALED)
     if decision.fusion == "index":
         buckets = tuple(_at_positions(training, stretches, reductions, decision.indices))
     else:
@@ -137,7 +141,7 @@ def _filled(training: TrainingGraph, stretch: _Stretch, reductions: Reductions, 
     for name in reversed(stretch.parameters):
         for key, member in reductions.get((stretch.scope, name), ()):
             groups.setdefault(key, []).append(member)
-    for (_, _, deferred, _), members in groups.items():
+    for (_, _, deferred, *_), members in groups.items():
         layer = sum(map(_elements, members))
         if run is not None and layer <= most:
             together = min(run.count, int(most // layer) if layer else run.count)
@@ -177,7 +181,7 @@ def _at_positions(
                 held = groups.setdefault(key, {})
                 first = held[scope, name].start if (scope, name) in held else layer
                 held[scope, name] = replace(member, start=first, stop=layer + 1)
-        for (_, _, deferred, _), members in groups.items():
+        for (_, _, deferred, *_), members in groups.items():
             yield Bucket(members=tuple(reversed(members.values())), deferred=deferred)
 
 
@@ -190,8 +194,14 @@ def _places(training: TrainingGraph, stretches: Iterable[_Stretch]) -> Iterator[
             yield from ((stretch.scope, name, iteration) for name in stretch.parameters if name in trained)
 
 
-def _reductions(training: TrainingGraph) -> Reductions:
-    """Return the reductions of gradients that can share a collective with others."""
+def _reductions(training: TrainingGraph, *, scaled: bool) -> Reductions:
+    """Return the reductions of gradients that can share a collective with others.
+
+    Parameters
+    ----------
+    scaled
+        Whether elements that are passed together share a scale.
+    """
     found: dict[tuple[int, str], list[tuple[Key, Reduced]]] = {}
     stages = _stages(training)
     for index, scope in enumerate(training.scopes):
@@ -204,7 +214,8 @@ def _reductions(training: TrainingGraph) -> Reductions:
                     stop=scope.assembly.stop, moved=delivery.redistribution,
                 )  # fmt: skip
                 stage = stages[index, fanout.value]
-                key = (way, tuple((step.kind, step.axes) for step in member.shared), fanout.deferred, stage)
+                alike = _alike(delivery, training.assignment.mesh) if scaled else ()
+                key = (way, tuple((step.kind, step.axes) for step in member.shared), fanout.deferred, stage, alike)
                 found.setdefault((index, fanout.value), []).append((key, member))
     return found
 
@@ -226,6 +237,12 @@ def _stages(training: TrainingGraph) -> dict[tuple[int, str], int]:
             run = training.scopes[reader.scope].assembly.name
             found[index, fanout.value] = of_item.get(run, 0) if reader.scope else by_node.get(reader.node, 0)
     return found
+
+
+def _alike(delivery: Delivery, mesh: DeviceMesh) -> Axes:
+    """Return the axes along which ranks hold a raw gradient alike."""
+    raw = delivery.redistribution.source
+    return tuple(axis for axis, size in mesh.axes if size > 1 and axis not in raw.used)
 
 
 def _can_share(delivery: Delivery, mesh: DeviceMesh) -> bool:

@@ -206,7 +206,9 @@ def _flows(assignment: Assignment) -> Iterator[tuple[Place, Place]]:
     """Yield pairs: a gradient of the second is one of the first too."""
     for index, assembly in enumerate(assignment.assemblies):
         yield from (((0, outer), (index, inner)) for inner, outer in assembly.operands)
-        yield from (((index, output), (index, inner)) for inner, output in assembly.carried)
+        # A single iteration takes over nothing from itself.
+        if assembly.count > 1:
+            yield from (((index, output), (index, inner)) for inner, output in assembly.carried)
         carried = zip(assembly.carried, assembly.results, strict=False)
         yield from (((index, output), (0, result)) for (_, output), result in carried)
         for assigned in assembly.nodes:

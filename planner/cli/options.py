@@ -111,7 +111,8 @@ class PlanOptions:
     ] = None
     microbatches: Annotated[int | None, typer.Option(metavar="N", help="Parts of a step. [default: 1]")] = None
     precision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, fp16, fp32 or float64. [default: bf16]")
+        str | None,
+        typer.Option(metavar="NAME", help="bf16, bf16-fp32grad, bf16-fp32sum, fp16, fp32 or float64. [default: bf16]"),
     ] = None
     save: Annotated[str | None, typer.Option(metavar="FILE", help="Write the plan file, too.")] = None
 

@@ -6,12 +6,12 @@ group is that of all their axes.
 
 from __future__ import annotations
 
-from ..core.collective import Step, further
+from ..core.collective import Step
 from ..core.layout import Layout
-from ..core.mesh import Axes, DeviceMesh
+from ..core.mesh import DeviceMesh
 from . import checks
 from .boxes import demand
-from .definition import Call, CollectiveDef, World, even, groups
+from .definition import Call, CollectiveDef, World, even, groups, taken_axes
 from .parts import in_place, join, taken
 
 
@@ -20,12 +20,6 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
         return checks.gathered("all_gather", layout, call.target)
     checks.named("all_gather", layout, mesh, call.axes)
     return checks.suffix("all_gather", layout, call.dim, call.axes)
-
-
-def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    if call.target is None or call.dim >= 0:
-        return call.axes
-    return checks.axes_of(further(call.target, layout))
 
 
 def _received(step: Step, mesh: DeviceMesh) -> int:
@@ -68,7 +62,7 @@ ALL_GATHER = CollectiveDef(
     local=False,
     dual="reduce_scatter",
     apply=_apply,
-    group=_group,
+    group=taken_axes,
     received=_received,
     sent=_sent,
     rounds=_rounds,

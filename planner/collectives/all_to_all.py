@@ -6,13 +6,13 @@ piece for each.
 
 from __future__ import annotations
 
-from ..core.collective import Step, further
+from ..core.collective import Step
 from ..core.layout import Layout
-from ..core.mesh import Axes, DeviceMesh
+from ..core.mesh import DeviceMesh
 from ..errors import LayoutError
 from . import checks
 from .boxes import demand
-from .definition import Call, CollectiveDef, World, even, groups
+from .definition import Call, CollectiveDef, World, even, groups, taken_axes
 from .parts import cut, given, in_place, join, taken
 
 
@@ -29,12 +29,6 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
             "Name two dims.",
         )
     return gathered.with_dim(call.to_dim, (*gathered.dims[call.to_dim], *call.axes))
-
-
-def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    if call.target is None or call.dim >= 0:
-        return call.axes
-    return checks.axes_of(further(call.target, layout))
 
 
 def _received(step: Step, mesh: DeviceMesh) -> int:
@@ -78,7 +72,7 @@ ALL_TO_ALL = CollectiveDef(
     local=False,
     dual="all_to_all",
     apply=_apply,
-    group=_group,
+    group=taken_axes,
     received=_received,
     sent=_sent,
     rounds=_rounds,

@@ -24,9 +24,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..core.collective import Step
+from ..core.collective import Step, further
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
+from .boxes import moved_axes
+from .checks import axes_of
 
 World = list[npt.NDArray[Any]]
 """The local array of every rank, by rank."""
@@ -132,17 +134,29 @@ class CollectiveDef:
         return self.apply(layout, mesh, call)
 
     def received_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
-        """Return the bytes that the busiest rank receives."""
-        return self.received(step, mesh) * itemsize
+        """Return the bytes that the busiest rank receives, of a tensor whose elements have `itemsize` bytes."""
+        return self.received(step, mesh) * step.itemsize(itemsize)
 
     def sent_bytes(self, step: Step, mesh: DeviceMesh, itemsize: int) -> float:
         """Return the bytes that the busiest rank sends."""
-        return self.sent(step, mesh) * itemsize
+        return self.sent(step, mesh) * step.itemsize(itemsize)
 
 
 def named_axes(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
     """Return the axes that the call names: the group of every collective on one dim."""
     return call.axes
+
+
+def taken_axes(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
+    """Return the axes that the call names, or those that dims lose on the way to its target."""
+    if call.target is None or call.dim >= 0:
+        return call.axes
+    return axes_of(further(call.target, layout))
+
+
+def moved_group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
+    """Return the axes along which data moves on the way to the target of the call."""
+    return moved_axes(layout, call.target or layout, call.shape, mesh)
 
 
 def groups(mesh: DeviceMesh, axes: Axes) -> tuple[tuple[int, ...], ...]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..core.collective import Step
 from ..core.layout import Layout
-from ..core.mesh import Axes, DeviceMesh
+from ..core.mesh import DeviceMesh
 from ..errors import LayoutError
 from . import checks
-from .boxes import edges, moved_axes
-from .definition import Call, CollectiveDef, World, nothing
+from .boxes import edges
+from .definition import Call, CollectiveDef, World, moved_group, nothing
 from .messages import senders
 
 
@@ -39,10 +39,6 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
             "Use an exchange.",
         )
     return target
-
-
-def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    return moved_axes(layout, call.target or layout, call.shape, mesh)
 
 
 def _moved(step: Step, mesh: DeviceMesh) -> int:
@@ -73,7 +69,7 @@ PERMUTE = CollectiveDef(
     local=False,
     dual="permute",
     apply=_apply,
-    group=_group,
+    group=moved_group,
     received=_moved,
     sent=_moved,
     rounds=_rounds,

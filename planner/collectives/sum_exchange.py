@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from ..core.collective import Step
 from ..core.layout import Layout
-from ..core.mesh import Axes, DeviceMesh
+from ..core.mesh import DeviceMesh
 from ..errors import LayoutError
 from . import checks
 from .boxes import Demand, moved_axes
-from .definition import Call, CollectiveDef, groups
+from .definition import Call, CollectiveDef, groups, moved_group
 from .exchange import exchanged
 from .messages import transfers
 
@@ -36,10 +36,6 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
             "Use an exchange.",
         )
     return target
-
-
-def _group(layout: Layout, mesh: DeviceMesh, call: Call) -> Axes:
-    return moved_axes(layout, call.target or layout, call.shape, mesh)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -89,7 +85,7 @@ SUM_EXCHANGE = CollectiveDef(
     local=False,
     dual="exchange",
     apply=_apply,
-    group=_group,
+    group=moved_group,
     received=_received,
     sent=_sent,
     rounds=_rounds,

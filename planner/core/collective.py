@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from .layout import Layout
 from .mesh import Axes
+from .tensor import DTYPE_BYTES
 
 Part = tuple[int, Axes]
 """A tensor dim, and mesh axes on it."""
@@ -36,6 +37,9 @@ class Step:
         is `source.shape_of(shape, mesh, rank)`.
     group_size
         Number of ranks of the group.
+    added_in
+        Element type in which summands are passed and added, where it is wider than the tensor's: the sum is rounded
+        once, and not on each of its ways from rank to rank. Empty where they are passed as they are.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Step:
     source_shape: tuple[int, ...]
     target_shape: tuple[int, ...]
     group_size: int
+    added_in: str = ""
 
     @property
     def source_elements(self) -> int:
@@ -69,12 +74,26 @@ class Step:
         """The dims that gain axes on their minor side and lose none, with these axes."""
         return further(self.source, self.target)
 
+    def itemsize(self, own: int) -> int:
+        """Return the bytes of an element as it is passed, of a tensor whose elements have `own` bytes."""
+        return DTYPE_BYTES[self.added_in] if self.added_in else own
+
+    @property
+    def widened_bytes(self) -> int:
+        """Bytes of the wider copies that are passed and added, beside input and output."""
+        if not self.added_in:
+            return 0
+        # An all-reduce adds in place.
+        passed = self.source_elements + (self.target_elements if self.kind == "reduce_scatter" else 0)
+        return passed * DTYPE_BYTES[self.added_in]
+
     def __str__(self) -> str:
         where = "" if self.dim < 0 else f" dim {self.dim}" + (f"→{self.to_dim}" if self.to_dim >= 0 else "")
         if self.dim < 0 and self.kind not in ("exchange", "permute", "sum_exchange"):
             sides = [", ".join(str(dim) for dim, _ in parts) for parts in (self.taken, self.given) if parts]
             where = f" dims {'→'.join(sides)}" if sides else ""
-        return f"{self.kind}{where} over {'·'.join(self.axes)}"
+        how = f" in {self.added_in}" if self.added_in else ""
+        return f"{self.kind}{where} over {'·'.join(self.axes)}{how}"
 
 
 def further(layout: Layout, finer: Layout) -> tuple[Part, ...]:
@@ -105,12 +124,26 @@ class Redistribution:
 
         A slice before another step is a view: it takes no room and keeps its input until that step is done.
         """
-        peak = held = 0
+        return max((elements for _, elements in self._live()), default=0)
+
+    def peak_bytes(self, itemsize: int) -> int:
+        """Return the bytes of that peak, with the wider copies in which summands are added.
+
+        Parameters
+        ----------
+        itemsize
+            Bytes of an element of the tensor.
+        """
+        return max((elements * itemsize + step.widened_bytes for step, elements in self._live()), default=0)
+
+    def _live(self) -> Iterator[tuple[Step, int]]:
+        """Yield each step that takes room, with the elements of its input and output together."""
+        held = 0
         for position, step in enumerate(self.steps, start=1):
             held = held or step.source_elements
             if step.kind != "slice" or position == len(self.steps):
-                peak, held = max(peak, held + step.target_elements), 0
-        return peak
+                yield step, held + step.target_elements
+                held = 0
 
     def __str__(self) -> str:
         return f"{self.source} → {self.target}: {', then '.join(map(str, self.steps)) or 'nothing to move'}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .assignment import TrainingGraph
 from .cluster import ClusterSpec
+from .graph import ModelGraph
 from .plan import Decisions, Precision
 from .schedule import Schedule
 
@@ -16,6 +17,8 @@ class EvaluatedPlan:
 
     Parameters
     ----------
+    graph
+        The model in one piece: that of the training graph may be cut into stages.
     flops
         FLOPs of a step of the whole model, forward and backward.
     text
@@ -27,6 +30,7 @@ class EvaluatedPlan:
     """
 
     training: TrainingGraph
+    graph: ModelGraph
     decisions: Decisions
     precision: Precision
     cluster: ClusterSpec

@@ -15,6 +15,8 @@ AUTO_BUCKET_BYTES = 64 << 20
 """What `auto` fills a bucket to: at this size latency is small beside the transfer on the links of the catalogue."""
 REDUCTIONS = ("mean", "sum")
 COMPRESSIONS = ("none", "bf16", "fp16", "int8", "one_bit")
+SCALED = frozenset({"fp16", "int8", "one_bit"})
+"""Those in which elements that are passed together share a scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -277,6 +277,16 @@ class ModelGraph:
         return tuple(sorted({name for size in sizes for names, _ in size.terms for name in names}))
 
     @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The root, then the repeated blocks in it."""
+        return tuple(block for _, block in self.counted_blocks)
+
+    @property
+    def counted_blocks(self) -> tuple[tuple[int, Block], ...]:
+        """How often each of `blocks` runs, and the block."""
+        return ((1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats))
+
+    @property
     def layer_count(self) -> int:
         """Number of layers in the lists through which repeats run, with those that stand for themselves."""
         lists = {list_of(repeat.name)[0]: repeat.count for repeat in self.root.repeats}
@@ -291,10 +301,9 @@ class ModelGraph:
     @property
     def parameter_count(self) -> int:
         """Number of numbers in all parameters, every layer counted, a shared parameter once."""
-        blocks = [(1, self.root), *((repeat.count, repeat.block) for repeat in self.root.repeats)]
         return sum(
             count * _elements(p)
-            for count, block in blocks
+            for count, block in self.counted_blocks
             for p in block.parameters
             if p.initial != "given" and plain(p.name) == p.name
         )

@@ -111,7 +111,7 @@ class PipelineDecision:
     axis
         Mesh axis along which the stages lie; no tensor is sharded over it.
     schedule
-        Key of the table `SCHEDULES`.
+        Key of the table `SCHEDULES`, an alias of one, or `automatic`.
     per_rank
         Stages that each rank holds; 0 for what the schedule needs.
     stages
@@ -143,12 +143,20 @@ class RecomputeDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
-    """Element types: of parameters and computation, of gradients, and of the optimizer's master copy and moments."""
+    """Element types: of parameters and computation, of gradients, and of the optimizer's master copy and moments.
+
+    Parameters
+    ----------
+    sums
+        What partial results of several ranks are passed and added in, and their gradients; gradients of parameters are
+        added in their own type.
+    """
 
     name: str
     compute: str
     gradient: str
     master: str
+    sums: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,11 +103,6 @@ class Schedule:
         """Number of microbatches of a step, over all chains."""
         return sum(len(chain.microbatches) for chain in self.chains)
 
-    @property
-    def splits_backward(self) -> bool:
-        """Whether some backward is run in two parts."""
-        return any(action.kind in "IW" for action in self.actions())
-
     def actions(self) -> Iterator[Action]:
         """Yield every action, rank after rank."""
         return (action for order in self.orders for cell in order for action in cell)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .communication import leg_seconds, redistribution_seconds, step_seconds
+from .communication import leg_seconds, step_seconds
 from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
 from .least import least_exchange_seconds, least_seconds
@@ -27,7 +27,6 @@ __all__ = [
     "node_seconds",
     "price",
     "price_stages",
-    "redistribution_seconds",
     "step_seconds",
     "unit_times",
 ]  # fmt: skip

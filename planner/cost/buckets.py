@@ -1,27 +1,50 @@
-"""What the buckets of gradients cost: the collectives of each, and their seconds."""
+"""What the buckets of gradients cost: the collectives of each, their seconds, and those of the copies that pack it.
+
+For each collective of a bucket, with s bytes that a rank passes in and B the achieved memory bandwidth:
+
+============== =========================================================================================
+all-reduce     one copy of all members into the bucket, which is reduced in its place: 2·s / B
+reduce-scatter a copy of each member whose parts for the ranks do not lie one after the other, 2·(its bytes) / B, and
+               one of all into the bucket, 2·s / B; none of the latter where there is one member
+unpacking      none: what each has afterwards is a view of the bucket
+============== =========================================================================================
+
+2 is one reading and one writing, as for local steps (`communication`). It is what `exporters.runtime.fusion` does
+(`tests/cost/test_packing.py` counts it). Copies run where backward computes, so they hide behind nothing. What
+rounding to fewer bits takes (compression) is not counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from ..collectives.compressed import Passed, passed
 from ..core.assignment import TrainingGraph
 from ..core.bucket import Bucket, Reduced
 from ..core.cluster import ClusterSpec
+from ..core.collective import Step
 from ..core.mesh import Axes, DeviceMesh
 from ..core.plan import Precision
 from ..core.report import CollectiveRow
 from ..core.tensor import DTYPE_BYTES
-from .communication import passed_seconds
+from .communication import copy_seconds, passed_seconds
 from .items import GRADIENTS, Held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketTime:
-    """Seconds of all collectives of one bucket, how many such buckets there are, and whether they run once a step."""
+    """Seconds of all collectives of one bucket, how many such buckets there are, and whether they run once a step.
+
+    Parameters
+    ----------
+    packing
+        Seconds of the copies of one bucket.
+    """
 
     seconds: float
+    packing: float = 0.0
     count: int
     deferred: bool
 
@@ -37,11 +60,38 @@ def bucket_times(
                 passed_seconds(each, axes, mesh, cluster)
                 for _, axes, each in _collectives(bucket, layers, mesh, size, compression)
             ),
+            packing=sum(copy_seconds(nbytes, cluster) for nbytes in packing_bytes(bucket, layers, mesh, size)),
             count=times, deferred=bucket.deferred,
         )
         for bucket in training.buckets
         for layers, times in bucket.cuts
     )  # fmt: skip
+
+
+def packing_bytes(bucket: Bucket, layers: int, mesh: DeviceMesh, element_bytes: int) -> Iterator[int]:
+    """Yield the bytes that each copy of one bucket reads and writes.
+
+    Parameters
+    ----------
+    layers
+        Of `Bucket.cuts`: layers of the bucket.
+    """
+    tensors = sum(layers or member.iterations for member in bucket.members)
+    for call, (kind, _) in enumerate(bucket.calls):
+        for member in bucket.members if kind == "reduce_scatter" else ():
+            step = member.shared[call]
+            if not _in_parts(step, mesh):
+                yield from [2 * step.source_elements * element_bytes] * (layers or member.iterations)
+        if kind == "all_reduce" or tensors > 1:
+            yield 2 * bucket.elements(call, layers, mesh)[0] * element_bytes
+
+
+def _in_parts(step: Step, mesh: DeviceMesh) -> bool:
+    """Return whether what goes to each rank lies one after the other in memory, in the order of the ranks."""
+    cut = [dim for dim, (before, after) in enumerate(zip(step.source.dims, step.target.dims, strict=True))
+           if before != after]  # fmt: skip
+    ordered = [axis for axis in mesh.names if axis in step.axes] == list(step.axes)
+    return len(cut) == 1 and ordered and prod(step.source_shape[: cut[0]]) == 1
 
 
 def bucket_rows(

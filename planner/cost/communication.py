@@ -15,6 +15,8 @@ pairwise            setup + (r−q)·α₁ + q·α₂ + max(R·(1−q/r)/B₁, R
                     messages a rank (n−1 for all-to-all, 1 for permute), of which up to q = min(r, n−m) leave the node;
                     also all-gather and reduce-scatter of unequal parts, which run so and not as rings
 local               a copy: (bytes read + bytes written) / memory bandwidth
+added in a wider    as the same with elements of that type, and two copies: to it and back
+type
 =================== =====================================================================================
 
 A collective takes the fastest of its algorithms, as NCCL's tuner does. In a ring over nodes one rank of each node
@@ -39,7 +41,7 @@ from ..collectives.compressed import Passed
 from ..collectives.definition import even
 from ..collectives.handover import handover_demand
 from ..core.cluster import ClusterSpec, LinkSpec
-from ..core.collective import Redistribution, Step
+from ..core.collective import Step
 from ..core.crossing import VIEW, Leg
 from ..core.mesh import Axes, DeviceMesh
 
@@ -77,14 +79,23 @@ def step_seconds(step: Step, dtype_bytes: int, mesh: DeviceMesh, cluster: Cluste
         return copy_seconds((read + step.target_elements) * dtype_bytes, cluster)
     group = Group.of(mesh, step.axes, cluster)
     received = definition.received_bytes(step, mesh, dtype_bytes)
+    widening = _widening_seconds(step, dtype_bytes, cluster)
     match step.kind:
         case "all_reduce":
-            return all_reduce_seconds(step.source_elements * dtype_bytes, group, cluster)
+            return widening + all_reduce_seconds(step.source_elements * step.itemsize(dtype_bytes), group, cluster)
         case "all_gather" | "reduce_scatter" if even(step, mesh):
-            return gather_seconds(received, group, cluster)
+            return widening + gather_seconds(received, group, cluster)
         case _:
             moved = max(received, definition.sent_bytes(step, mesh, dtype_bytes))
             return pairwise_seconds(moved, definition.rounds(step, mesh), group, cluster)
+
+
+def _widening_seconds(step: Step, dtype_bytes: int, cluster: ClusterSpec) -> float:
+    """Return the seconds in which summands are widened before they are added, and the sum is rounded after it."""
+    if not step.added_in:
+        return 0.0
+    both = dtype_bytes + step.itemsize(dtype_bytes)
+    return sum(copy_seconds(elements * both, cluster) for elements in (step.source_elements, step.target_elements))
 
 
 def passed_seconds(passed: Passed, axes: Axes, mesh: DeviceMesh, cluster: ClusterSpec) -> float:
@@ -97,13 +108,6 @@ def passed_seconds(passed: Passed, axes: Axes, mesh: DeviceMesh, cluster: Cluste
             return pairwise_seconds(passed.received_bytes, group.size - 1, group, cluster)
         case _:
             return gather_seconds(passed.received_bytes, group, cluster)
-
-
-def redistribution_seconds(
-    redistribution: Redistribution, dtype_bytes: int, mesh: DeviceMesh, cluster: ClusterSpec
-) -> float:
-    """Return the seconds of a whole redistribution: its steps wait for each other."""
-    return sum(step_seconds(step, dtype_bytes, mesh, cluster) for step in redistribution.steps)
 
 
 def leg_seconds(leg: Leg, dtype_bytes: int, cluster: ClusterSpec) -> float:

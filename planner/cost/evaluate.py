@@ -74,8 +74,8 @@ def price(
     forward, backward, again = total_seconds(works, precision, device)
     fetches = communication_seconds(rows, "backward", parameter=True)
     left = max(0.0, (backward + again) * microbatches - fetches)
-    buckets = bucket_times(training, precision, cluster, gradients.compression) if gradients.overlap else ()
-    hidden, hidden_deferred = hidden_reductions(buckets, left, microbatches)
+    buckets = bucket_times(training, precision, cluster, gradients.compression)
+    hidden, hidden_deferred = hidden_reductions(buckets if gradients.overlap else (), left, microbatches)
     reductions = {
         phase: sum(row.seconds * row.count for row in rows if row.reduces and row.phase == phase)
         for phase in ("backward", "update")
@@ -97,6 +97,8 @@ def price(
         hidden_gradients=hidden,
         deferred=reductions["update"],
         hidden_deferred=hidden_deferred,
+        packing=microbatches * sum(b.packing * b.count for b in buckets if not b.deferred),
+        packing_deferred=sum(b.packing * b.count for b in buckets if b.deferred),
         update=communication_seconds(rows, "update", parameter=True),
         optimizer=optimizer_seconds(_optimizer_elements(training) * optimizer_traffic(precision), device),
     )

@@ -45,6 +45,7 @@ def step_time_tree(
         _communication("communication of activations", rows, parameter=False),
         _exposed(parts, rows),
         *_reductions(parts, rows),
+        *((_packing(parts, device),) if parts.copies else ()),
         *((host_seconds_tree(parts, transfers),) if transfers else ()),
         CostItem(
             name="optimizer",
@@ -149,6 +150,15 @@ def _reductions(parts: StepSeconds, rows: tuple[CollectiveRow, ...]) -> tuple[Co
             "exposed gradient communication", "s", "what does not hide behind the rest of backward",
             (communication, hidden),
         ),
+    )  # fmt: skip
+
+
+def _packing(parts: StepSeconds, device: DeviceSpec) -> CostItem:
+    return CostItem(
+        name="packing of gradients", value=parts.copies, unit="s",
+        formula="for each copy into a bucket, bytes read and written ÷ "
+        f"({device.memory_bandwidth / 1e12:g} TB/s · {device.memory_efficiency:g}), at least "
+        f"{device.kernel_floor_s:g} s",
     )  # fmt: skip
 
 

@@ -141,13 +141,11 @@ def _transient(training: TrainingGraph, works: tuple[NodeWork, ...], precision: 
             deliveries = [("forward", d.redistribution, size) for d in fanout.forward]
             deliveries += [("backward", d.redistribution, back) for d in fanout.backward]
             for phase, moved, each in deliveries:
-                found.append((float(moved.peak_elements * each), scope.assembly.title, fanout.value, phase, moved))
+                found.append((float(moved.peak_bytes(each)), scope.assembly.title, fanout.value, phase, moved))
         for update in scope.updates:
             # The gradient in its type, the values in that of the computation.
             for moved, each in ((update.gradient, gradient), (update.values, compute)):
-                found.append(
-                    (float(moved.peak_elements * each), scope.assembly.title, update.parameter, "update", moved)
-                )
+                found.append((float(moved.peak_bytes(each)), scope.assembly.title, update.parameter, "update", moved))
     for bucket, bucket_bytes in bucket_peaks(training, precision):
         found.append(
             (bucket_bytes, "", bucket.members[0].parameter, f"a bucket of {len(bucket.members)} gradients", None)

@@ -128,20 +128,21 @@ def _phases(s: StepSeconds) -> tuple[tuple[float, float], ...]:
         - s.hidden_backward
         + s.gradients
         - s.hidden_gradients
+        + s.packing
         + s.host_backward
         - s.hidden_host_backward,
     )
     least = (
         max(s.forward, s.activations_forward + s.parameters_forward, s.host_forward),
         max(
-            s.backward,
+            s.backward + s.packing,
             s.activations_backward + s.parameters_backward + s.gradients - s.recompute,
             s.host_backward - s.recompute,
         ),
     )
     most = (
         s.forward + s.activations_forward + s.parameters_forward + s.host_forward,
-        s.backward + s.activations_backward + s.parameters_backward + s.gradients + s.host_backward,
+        s.backward + s.packing + s.activations_backward + s.parameters_backward + s.gradients + s.host_backward,
     )
     return estimate, least, most
 
@@ -159,7 +160,7 @@ def _times(
         send_forward=out,
         send_backward=back,
         recompute=cost.seconds.recompute / microbatches,
-        reduce=cost.seconds.deferred + cost.seconds.update + shared,
+        reduce=cost.seconds.deferred + cost.seconds.packing_deferred + cost.seconds.update + shared,
         optimizer=cost.seconds.optimizer + cost.seconds.host_update,
         activation=kept,
         # What a weight gradient needs is part of what the operators keep, and their graph is freed as a whole.

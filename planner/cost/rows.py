@@ -3,8 +3,8 @@
 Forward and backward run once a layer and once a microbatch. That holds for the reductions of parameter gradients too:
 they are reduced and added in their gradient layout after every microbatch. The phase `update` comes once a step:
 deferred gradients are reduced, gradients go to where the optimizer's state lies, and new values go back to where they
-are stored. A bucket of gradients has a row for each collective that it takes (`collectives.compressed`); packing and
-unpacking are copies that no row counts.
+are stored. A bucket of gradients has a row for each collective that it takes (`collectives.compressed`); the copies
+that pack it are no collective, and an item of the step time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Rows:
                 kind=step.kind,
                 axes=step.axes,
                 group_size=step.group_size,
-                payload_bytes=max(step.source_elements, step.target_elements) * bytes_each,
+                payload_bytes=max(step.source_elements, step.target_elements) * step.itemsize(bytes_each),
                 wire_bytes=COLLECTIVES[step.kind].received_bytes(step, self.mesh, bytes_each),
                 seconds=step_seconds(step, bytes_each, self.mesh, self.cluster),
                 count=self.layers * (1 if phase == "update" else self.microbatches),

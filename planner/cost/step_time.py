@@ -1,19 +1,19 @@
 r"""The time of an optimizer step from its parts.
 
 ```text
-estimate = C_f + C_b + R + A + max(0, P_f − C_f) + max(0, P_b − C_b − R) + (G − hidden) + U + optimizer
-lower    = max(C_f + C_b + R, A + P_f + P_b + G + U) + optimizer    everything hidden that could be
-upper    = C_f + C_b + R + A + P_f + P_b + G + U + optimizer        nothing hidden
+estimate = C_f + C_b + R + K + A + max(0, P_f − C_f) + max(0, P_b − C_b − R) + (G − hidden) + U + optimizer
+lower    = max(C_f + C_b + R + K, A + P_f + P_b + G + U) + optimizer    everything hidden that could be
+upper    = C_f + C_b + R + K + A + P_f + P_b + G + U + optimizer        nothing hidden
 ```
 
-C is computation, R what of it is done again in backward, A the collectives of activations, P those that fetch
-parameters, forward and backward, G those that reduce gradients, after each microbatch or deferred, U those of the
-update, for which all gradients must be there and the next step waits. The next operator waits for A, so A is exposed. P
-does not depend on the activations: weights can be fetched ahead, behind the computation of the same phase (Zhao et al.
-2023, PyTorch FSDP), so only what is longer than that computation is exposed. G hides behind what the fetches leave of
-backward where the plan overlaps it (`overlap`), and else not at all: backward waits for it. That a fetch can't hide
-before the first layer, and that overlapping slows computation, is not in the estimate. The interval is what overlap can
-change, not the error of the device's numbers.
+C is computation, R what of it is done again in backward, K the copies that pack gradients, which run where backward
+computes, A the collectives of activations, P those that fetch parameters, forward and backward, G those that reduce
+gradients, after each microbatch or deferred, U those of the update, for which all gradients must be there and the next
+step waits. The next operator waits for A, so A is exposed. P does not depend on the activations: weights can be fetched
+ahead, behind the computation of the same phase (Zhao et al. 2023, PyTorch FSDP), so only what is longer than that
+computation is exposed. G hides behind what the fetches leave of backward where the plan overlaps it (`overlap`), and
+else not at all: backward waits for it. That a fetch can't hide before the first layer, and that overlapping slows
+computation, is not in the estimate. The interval is what overlap can change, not the error of the device's numbers.
 
 Where the host has a part: H_f and H_b are the copies of parameters from there, V the update there. They add
 max(0, H_f − C_f) + max(0, H_b − C_b − R) + V to the estimate, H_f + H_b + V to the upper end, and to the lower end V,
@@ -40,6 +40,8 @@ class StepSeconds:
         Copies of parameters from the host, over a link of their own; copies and work of the update there.
     activations_forward, activations_backward, parameters_forward, parameters_backward, gradients, deferred, update
         Communication; reductions of gradients are those after every microbatch, and those that are deferred.
+    packing, packing_deferred
+        Copies of gradients into their buckets: after every microbatch, and once a step.
     hidden_gradients, hidden_deferred
         What of the reductions of gradients hides behind backward computation.
     """
@@ -57,6 +59,8 @@ class StepSeconds:
     hidden_gradients: float = 0.0
     deferred: float = 0.0
     hidden_deferred: float = 0.0
+    packing: float = 0.0
+    packing_deferred: float = 0.0
     host_forward: float = 0.0
     host_backward: float = 0.0
     host_update: float = 0.0
@@ -65,6 +69,11 @@ class StepSeconds:
     def compute(self) -> float:
         """Seconds of computation without the optimizer."""
         return self.forward + self.backward + self.recompute
+
+    @property
+    def copies(self) -> float:
+        """Seconds of all copies of gradients into buckets."""
+        return self.packing + self.packing_deferred
 
     @property
     def communication(self) -> float:
@@ -108,13 +117,14 @@ class StepSeconds:
     @property
     def estimate(self) -> float:
         """The estimate of the step time."""
-        return self.compute + self.exposed + self.exposed_host + self.optimizer
+        return self.compute + self.copies + self.exposed + self.exposed_host + self.optimizer
 
     @property
     def interval(self) -> tuple[float, float]:
         """Step time with everything hidden that could be, and with nothing hidden."""
         fetched, late = self.host_forward + self.host_backward, self.host_update + self.optimizer
-        return max(self.compute, self.communication, fetched) + late, self.compute + self.communication + fetched + late
+        busy = self.compute + self.copies
+        return max(busy, self.communication, fetched) + late, busy + self.communication + fetched + late
 
 
 def communication_seconds(rows: Iterable[CollectiveRow], phase: str, *, parameter: bool) -> float:

@@ -51,7 +51,7 @@ EXPORTERS: Mapping[str, ExporterDef] = MappingProxyType({
         ),
         ExporterDef(
             name="native",
-            summary="parallelize_module and fully_shard on the plain model, for plans that these express",
+            summary="parallelize_module, fully_shard and pipelining on the plain model, for plans that these express",
             export=export_native,
         ),
     )

@@ -4,6 +4,7 @@
              parameters and compute   gradients   master copy and two Adam moments   bytes/parameter
 bf16         2                        2           4 + 4 + 4                          16
 bf16-fp32grad 2                       4           4 + 4 + 4                          18
+bf16-fp32sum  2                       4           4 + 4 + 4                          18
 fp16         2                        2           4 + 4 + 4                          16
 fp32         4                        4           – + 4 + 4                          16
 float64      8                        8           – + 8 + 8                          32
@@ -11,6 +12,10 @@ float64      8                        8           – + 8 + 8                   
 
 16 is the count of Rajbhandari et al. 2020 (ZeRO, section 3.1), 18 that of Megatron-LM, which adds gradients in fp32.
 Exported training scales the loss in fp16.
+
+In `bf16-fp32sum` whatever several ranks add up is passed and added in fp32: gradients of parameters, and the partial
+results of tensor parallelism. Elsewhere partial results are added in the type that is computed in, as NCCL and gloo do
+it: they round after each addition of two ranks' numbers, so that the error of a sum over a ring of n grows with √(n/2).
 """
 
 from __future__ import annotations
@@ -24,13 +29,14 @@ from ..errors import PlannerError
 
 PRECISIONS: Mapping[str, Precision] = MappingProxyType(
     {
-        name: Precision(name=name, compute=compute, gradient=gradient, master=master)
-        for name, compute, gradient, master in (
-            ("bf16", "bfloat16", "bfloat16", "float32"),
-            ("bf16-fp32grad", "bfloat16", "float32", "float32"),
-            ("float64", "float64", "float64", "float64"),
-            ("fp16", "float16", "float16", "float32"),
-            ("fp32", "float32", "float32", "float32"),
+        name: Precision(name=name, compute=compute, gradient=gradient, master=master, sums=sums)
+        for name, compute, gradient, master, sums in (
+            ("bf16", "bfloat16", "bfloat16", "float32", "bfloat16"),
+            ("bf16-fp32grad", "bfloat16", "float32", "float32", "bfloat16"),
+            ("bf16-fp32sum", "bfloat16", "float32", "float32", "float32"),
+            ("float64", "float64", "float64", "float64", "float64"),
+            ("fp16", "float16", "float16", "float32", "float16"),
+            ("fp32", "float32", "float32", "float32", "float32"),
         )
     }
 )

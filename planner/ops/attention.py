@@ -32,7 +32,7 @@ from .attention_parts import (
     scaled,
 )  # fmt: skip
 from .constant import BOUNDS
-from .definition import Attributes, Count, Cuts, Local, OpDef, Parts, Shape, shapes_of
+from .definition import Attributes, Count, Cuts, Local, OpDef, Parts, RuleOf, Shape, shapes_of
 from .dropout import DROPOUT
 from .elementwise import ADD, ELEMENTWISE
 from .parts import Named, PartsOf, no_line
@@ -76,9 +76,7 @@ def _on_scores(meta: TensorMeta, scores: tuple[Size, ...], kind: str) -> str:
     return " ".join("1" if size == 1 != whole else name for name, size, whole in names)
 
 
-def _rule_of(
-    kind: str,
-) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+def _rule_of(kind: str) -> RuleOf:
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
         q, k = operands[:2]
         scores = (*q.shape[:-1], k.shape[2])

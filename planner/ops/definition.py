@@ -20,6 +20,8 @@ Extent = int | str
 Attributes = Mapping[str, Attribute]
 Count = Callable[[tuple[Shape, ...], tuple[Shape, ...]], float]
 """Local operand shapes and result shapes → FLOPs."""
+RuleOf = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+"""Operands, results and attributes → the rule of an operator on these."""
 Parts = tuple[tuple[Node, ShardStrategy], ...]
 
 
@@ -125,7 +127,7 @@ class OpDef:
     summary: str
     operands: tuple[str, ...]
     infer: Callable[[tuple[TensorMeta, ...], Attributes], tuple[TensorMeta, ...]]
-    rule: Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+    rule: RuleOf
     flops: Count
     backward_flops: Count
     saved: tuple[str, ...] = ()

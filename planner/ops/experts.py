@@ -13,12 +13,11 @@ Source: Lepikhin et al. 2020, GShard, algorithm 1: groups (here the sequences), 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 from ..core.rule import ShardingRule
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, Shape, shapes_of
+from .definition import Attributes, Local, OpDef, RuleOf, Shape, shapes_of
 from .lines import misfit
 
 _PLACES = "an expert's slots are filled by all tokens of a sequence in order"
@@ -79,9 +78,7 @@ def _collect_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[Ten
     return (TensorMeta((*weights.shape[:2], x.shape[3]), x.dtype),)
 
 
-def _rule_of(
-    line: str, second: str
-) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+def _rule_of(line: str, second: str) -> RuleOf:
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
         return ShardingRule.parse(
             line, shapes=shapes_of(operands + results), names=("weights", "x"), terms=second,

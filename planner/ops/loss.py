@@ -14,16 +14,15 @@ from ..core.graph import Node
 from ..core.rule import ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Cuts, Local, OpDef, Parts, leading, per_element, shapes_of
+from .definition import Attributes, Cuts, Local, OpDef, Parts, RuleOf, leading, per_element, shapes_of
 from .parts import PartsOf, no_line
 from .rows import ROW_MAX, SUM_EXP
 
 _SCALAR = TensorMeta((), "float32")
-Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
 
 
 def _rule_of(line: str, names: tuple[str, ...] = (), terms: str = "", reduce: str = "sum",
-             special: frozenset[str] = frozenset(), blocked: dict[str, str] | None = None) -> Rule:  # fmt: skip
+             special: frozenset[str] = frozenset(), blocked: dict[str, str] | None = None) -> RuleOf:  # fmt: skip
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], _: Attributes) -> ShardingRule:
         lead = len(operands[0].shape) - line.startswith("… vocab")
         return ShardingRule.parse(

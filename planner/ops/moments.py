@@ -17,7 +17,7 @@ from ..core.rule import Factors, ShardingRule
 from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, leading, per_element, shapes_of, space
+from .definition import Attributes, Cuts, Local, OpDef, Parts, RuleOf, Shape, leading, per_element, shapes_of, space
 from .lines import text
 from .parts import PartsOf
 
@@ -63,9 +63,7 @@ def _affine(operands: tuple[TensorMeta, ...], before: int) -> tuple[str, str]:
     return " + ".join(("weight", "bias")[:count]), ", {}" * count
 
 
-def _rule_of(
-    kind: str,
-) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+def _rule_of(kind: str) -> RuleOf:
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:
         form = _form(kind, len(operands[0].shape), attributes)
         x, scale = text(form.dims), text(form.scale)

@@ -16,7 +16,7 @@ from ..core.strategy import ShardStrategy
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
 from ..errors import RuleError
-from .definition import Attributes, Cuts, Local, OpDef, Parts, Shape, elements, shapes_of, space
+from .definition import Attributes, Cuts, Local, OpDef, Parts, RuleOf, Shape, elements, shapes_of, space
 from .halo import haloed
 from .lines import text
 from .parts import PartsOf
@@ -36,7 +36,7 @@ def _pool_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tup
     return (TensorMeta((*x.shape[:2], *(w.out for w in _windows(operands, attributes))), x.dtype),)
 
 
-def _pool_rule(terms: str) -> Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]:
+def _pool_rule(terms: str) -> RuleOf:
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:
         dims = spatial(_windows(operands, attributes))
         return ShardingRule.parse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.rule import ShardingRule
 from ..core.symbol import Size
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, per_element, shapes_of
+from .definition import Attributes, Local, OpDef, RuleOf, per_element, shapes_of
 
 
 def _heads(attributes: Attributes) -> tuple[int, int]:
@@ -31,18 +31,21 @@ def _split_infer(operands: tuple[TensorMeta, ...], attributes: Attributes) -> tu
     return (TensorMeta((batch, heads, seq, width // heads), operands[0].dtype),)
 
 
-def _split_rule(
-    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
-) -> ShardingRule:
-    heads, merged, sizes = _factors(attributes)
-    return ShardingRule.parse(
-        f"batch seq {merged} -> batch {heads} seq e",
-        shapes=shapes_of(operands + results),
-        names=("x",),
-        terms="x",
-        sizes=sizes,
-        even=frozenset({"g", "r"}),
-    )
+def _heads_rule(line: str) -> RuleOf:
+    """Return the rule of a line in which `merged` and `heads` stand for one dim and for the dims of its heads."""
+
+    def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:
+        heads, merged, sizes = _factors(attributes)
+        return ShardingRule.parse(
+            line.format(heads=heads, merged=merged),
+            shapes=shapes_of(operands + results),
+            names=("x",),
+            terms="x",
+            sizes=sizes,
+            even=frozenset({"g", "r"}),
+        )
+
+    return rule
 
 
 def _split_torch(local: Local) -> str:
@@ -55,20 +58,6 @@ def _merge_infer(operands: tuple[TensorMeta, ...], _: Attributes) -> tuple[Tenso
     return (TensorMeta((batch, seq, heads * width), operands[0].dtype),)
 
 
-def _merge_rule(
-    operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes
-) -> ShardingRule:
-    heads, merged, sizes = _factors(attributes)
-    return ShardingRule.parse(
-        f"batch {heads} seq e -> batch seq {merged}",
-        shapes=shapes_of(operands + results),
-        names=("x",),
-        terms="x",
-        sizes=sizes,
-        even=frozenset({"g", "r"}),
-    )
-
-
 def _merge_torch(local: Local) -> str:
     return f"{local.arguments[0]}.transpose(1, 2).flatten(2)"
 
@@ -78,7 +67,7 @@ SPLIT_HEADS = OpDef(
     summary="[batch, seq, heads·e] → [batch, heads, seq, e]",
     operands=("x",),
     infer=_split_infer,
-    rule=_split_rule,
+    rule=_heads_rule("batch seq {merged} -> batch {heads} seq e"),
     flops=per_element(0),
     backward_flops=per_element(0),
     view=True,
@@ -90,7 +79,7 @@ MERGE_HEADS = OpDef(
     summary="[batch, heads, seq, e] → [batch, seq, heads·e]",
     operands=("x",),
     infer=_merge_infer,
-    rule=_merge_rule,
+    rule=_heads_rule("batch {heads} seq e -> batch seq {merged}"),
     flops=per_element(0),
     backward_flops=per_element(0),
     differentiable=("x",),

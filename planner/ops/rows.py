@@ -10,12 +10,10 @@ from math import prod
 
 from ..core.rule import ShardingRule
 from ..core.tensor import TensorMeta
-from .definition import Attributes, Local, OpDef, dim_of, names_of, per_element, shapes_of
-
-Rule = Callable[[tuple[TensorMeta, ...], tuple[TensorMeta, ...], Attributes], ShardingRule]
+from .definition import Attributes, Local, OpDef, RuleOf, dim_of, names_of, per_element, shapes_of
 
 
-def row_rule(line: str, *, reduce: str = "sum", special: frozenset[str] = frozenset()) -> Rule:
+def row_rule(line: str, *, reduce: str = "sum", special: frozenset[str] = frozenset()) -> RuleOf:
     """Return a rule from its line, where `rows` stands for all dims and `left` for all but the normalised one."""
 
     def rule(operands: tuple[TensorMeta, ...], results: tuple[TensorMeta, ...], attributes: Attributes) -> ShardingRule:

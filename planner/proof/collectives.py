@@ -63,7 +63,7 @@ def planned(training: TrainingGraph, plan: Plan, rank: int, *, ran: Counts, upda
                 found = narrow if dtype == "float32" else counts
                 found[step.kind, step.axes, before, after] += times
 
-    for part, microbatches in _parts(training, plan, rank):
+    for part, microbatches in parts_of(training, plan, rank):
         together = {(m.scope, m.parameter, m.way) for bucket in part.buckets for m in bucket.members}
         counts += _of_buckets(part, plan, rank, steps=updates or 1, microbatches=microbatches)
         for index, scope in enumerate(part.scopes):
@@ -103,7 +103,7 @@ def _of_buckets(training: TrainingGraph, plan: Plan, rank: int, *, steps: int, m
     return counts
 
 
-def _parts(training: TrainingGraph, plan: Plan, rank: int) -> Iterator[tuple[TrainingGraph, int]]:
+def parts_of(training: TrainingGraph, plan: Plan, rank: int) -> Iterator[tuple[TrainingGraph, int]]:
     """Yield what a rank runs, and for how many microbatches: the whole, or each of its stages."""
     if plan.decisions.pipeline is None:
         yield training, plan.decisions.microbatches

@@ -34,5 +34,4 @@ def shrunk_gradients(
 
 
 def _parameters(graph: ModelGraph) -> int:
-    blocks = [(1, graph.root), *((repeat.count, repeat.block) for repeat in graph.root.repeats)]
-    return sum(count * sum(p.trainable for p in block.parameters) for count, block in blocks)
+    return sum(count * sum(p.trainable for p in block.parameters) for count, block in graph.counted_blocks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from itertools import combinations
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..core.stage import SEND_RECV
 from .job import Job, RankResult
 
 Compare = Callable[[str, torch.Tensor | None, Callable[[torch.Tensor], torch.Tensor]], tuple[str, float]]
@@ -27,15 +28,16 @@ Compare = Callable[[str, torch.Tensor | None, Callable[[torch.Tensor], torch.Ten
 _KINDS = {
     "all_gather": "all_gather", "allgather": "all_gather", "reduce_scatter": "reduce_scatter",
     "all_reduce": "all_reduce", "allreduce": "all_reduce", "all_to_all": "all_to_all", "alltoall": "all_to_all",
+    "send": SEND_RECV,
 }  # fmt: skip
 
 
 def execute_native(train: ModuleType, job: Job, compare: Compare) -> RankResult:
     """Run a job on a bundle's `train` module."""
-    native, spread = sys.modules["parallel.native"], sys.modules["parallelize"]
-    settings = train.SETTINGS
-    mesh = spread.device_mesh("cpu")
-    model = native.built(train.MODEL, spread.parallelize, mesh, torch.float64)
+    native, settings = sys.modules["parallel.native"], train.SETTINGS
+    mesh = train.device_mesh("cpu")
+    spread = train.in_stages if hasattr(train, "in_stages") else train.parallelize
+    model = native.built(train.MODEL, spread, mesh, torch.float64)
     native.initialise(model, settings, seed=job.seed, std=0.1)
     _vary(model, native, settings, job.seed)
     with Collectives(mesh) as log:
@@ -95,14 +97,9 @@ class Collectives(TorchDispatchMode):
     def __init__(self, mesh: DeviceMesh) -> None:
         super().__init__()
         self.found: list[tuple[str, tuple[str, ...], int, int]] = []
-        names, here = mesh.mesh_dim_names or (), mesh.get_coordinate() or ()
-        self._dims: dict[tuple[int, ...], tuple[str, ...]] = {}
-        for count in range(1, len(names) + 1):
-            for chosen in combinations(range(len(names)), count):
-                members = mesh.mesh[tuple(slice(None) if d in chosen else here[d] for d in range(len(names)))]
-                ranks = tuple(sorted(members.flatten().tolist()))
-                # Dims of one rank add nothing.
-                self._dims.setdefault(ranks, tuple(names[d] for d in chosen))
+        self._names = mesh.mesh_dim_names or ()
+        places = product(*map(range, mesh.mesh.shape))
+        self._places = {int(mesh.mesh[place]): place for place in places}
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -122,8 +119,14 @@ class Collectives(TorchDispatchMode):
         tensors = [t for a in args for t in _tensors(a)]
         functional = isinstance(result, torch.Tensor)
         out, into = (result, tensors[0]) if functional else (tensors[0], tensors[-1])
-        if len(members) > 1:
-            self.found.append((kind, self._dims[members], _bytes(into), _bytes(out)))
+        # What torch tells of shapes and shards before it begins is in whole numbers.
+        if len(members) > 1 and (kind != SEND_RECV or into.dtype == torch.float64):
+            self.found.append((kind, self._dims(members), _bytes(into), _bytes(out)))
+
+    def _dims(self, members: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the mesh dims along which ranks differ."""
+        along = zip(self._names, zip(*(self._places[rank] for rank in members), strict=True), strict=True)
+        return tuple(name for name, places in along if len(set(places)) > 1)
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -97,7 +97,8 @@ class Ranks:
         if self._processes:
             return
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed"])
+        # What they are forked from has loaded torch and all else that they run: each by itself would take seconds.
+        context.set_forkserver_preload([f"{__package__}.worker"])
         self._folder = tempfile.TemporaryDirectory(prefix="shardwright-")
         store = Path(self._folder.name) / "store"
         for rank in range(self.world):

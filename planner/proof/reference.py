@@ -57,5 +57,5 @@ def adds_up(graph: ModelGraph) -> bool:
 
 
 def _nodes(graph: ModelGraph) -> Iterator[Node]:
-    for block in (graph.root, *(repeat.block for repeat in graph.root.repeats)):
+    for block in graph.blocks:
         yield from block.nodes

@@ -216,10 +216,9 @@ def _cut_unlike(large: TrainingGraph, small: TrainingGraph) -> list[str]:
 
 def _named_sizes(plan: Plan) -> dict[str, int]:
     """Return the sizes of a plan that `shrink` chooses freely, of those that its model has."""
-    blocks = [plan.graph.root, *(repeat.block for repeat in plan.graph.root.repeats)]
     sizes = {
         (node.op, factor): size
-        for block in blocks
+        for block in plan.graph.blocks
         for node in block.nodes
         for factor, size in node.rule.sizes
         if isinstance(size, int)

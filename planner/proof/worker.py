@@ -59,7 +59,7 @@ def run(job: Job) -> RankResult:
 def execute(train: ModuleType, job: Job) -> RankResult:
     """Run a job on a bundle's `train` module, whose runtime modules are imported as `parallel`."""
     # A native script spreads its model itself.
-    if hasattr(train, "parallelize"):
+    if hasattr(train, "device_mesh"):
         return execute_native(train, job, partial(compared, _reference(job)))
     trainer, parameters = sys.modules["parallel.trainer"], sys.modules["parallel.parameters"]
     settings = replace(train.SETTINGS, summed=job.summed) if job.summed else train.SETTINGS
@@ -138,7 +138,7 @@ def compared(
 
 def import_bundle(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
-    own = {"model", "train", "parallel", "parallelize", "stages"}
+    own = {"model", "train", "parallel", "parallelize", "pipeline", "stages"}
     for name in [n for n in sys.modules if n in own or n.startswith("parallel.")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))

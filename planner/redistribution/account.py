@@ -87,7 +87,7 @@ def account(moved: Redistribution, mesh: DeviceMesh, element_bytes: int, price: 
     return Account(
         redistribution=moved, steps=steps, received_bytes=sum(step.received_bytes for step in steps),
         bound_bytes=None if least is None else least.elements * element_bytes,
-        sums=least is not None and least.sums, peak_bytes=moved.peak_elements * element_bytes,
+        sums=least is not None and least.sums, peak_bytes=moved.peak_bytes(element_bytes),
         staging_bytes=max((step.staging_bytes for step in steps), default=0),
         seconds=sum(step.seconds for step in steps),
     )  # fmt: skip

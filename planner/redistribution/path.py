@@ -15,6 +15,7 @@ from math import inf, prod
 from typing import TypeVar
 
 from ..collectives import COLLECTIVES
+from ..collectives.definition import even
 from ..core.collective import Redistribution, Step
 from ..core.layout import Layout
 from ..core.mesh import Axes, DeviceMesh
@@ -49,10 +50,13 @@ class Planner:
         Seconds that a step takes; see `Price`.
     floor
         What bringing elements to a rank takes at least under this price list.
+    added_in
+        Element type in which sums are added, where it is wider than the tensors'; `Step.added_in`.
     """
 
-    def __init__(self, mesh: DeviceMesh, price: Price, floor: Floor | None = None) -> None:
-        self.mesh, self.price, self.floor = mesh, price, floor or Floor()
+    def __init__(self, mesh: DeviceMesh, price: Price, floor: Floor | None = None, added_in: str = "") -> None:
+        self.mesh, self.floor, self.added_in = mesh, floor or Floor(), added_in
+        self.price: Price = (lambda step: price(self._marked(step))) if added_in else price
         self._graphs: OrderedDict[Rules, Graph] = OrderedDict()
         self._prices: OrderedDict[Hashable, Prices] = OrderedDict()
         self._paid: dict[tuple[object, ...], Paid] = {}
@@ -90,7 +94,7 @@ class Planner:
             route = _cheapest(search, search.least_peak(), inner)
         else:
             route = _cheapest(search, room if options.limited else inf, inner)
-        steps = _steps(inner, mesh, route.moves)
+        steps = self._steps(inner, route.moves)
         moved = Redistribution(source=source, target=target, shape=shape, steps=steps, gap=_gap(route, options))
         if options.limited and options.exchange and moved.peak_elements > room:
             summed = sum_exchange(before, after, shape, mesh)
@@ -117,8 +121,7 @@ class Planner:
         search = self.search(inner, replace(options, objective="time"))
         ways = [path for path, _ in pareto_front(search, PARETO_WAYS)]
         return tuple(
-            Redistribution(source=source, target=target, shape=shape, steps=_steps(inner, self.mesh, path))
-            for path in ways
+            Redistribution(source=source, target=target, shape=shape, steps=self._steps(inner, path)) for path in ways
         ) or (fastest,)
 
     def search(self, inner: Frame, options: SearchOptions) -> Search:
@@ -147,6 +150,22 @@ class Planner:
                 devices=self.mesh.device_count, sizes=sizes, even=inner.even,
             )
         )  # fmt: skip
+
+    def _steps(self, inner: Frame, path: tuple[Move, ...]) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        layout = inner.layout(inner.source)
+        for move in path:
+            steps.append(self._marked(step(inner, self.mesh, layout, move)))
+            layout = steps[-1].target
+        return tuple(steps)
+
+    def _marked(self, made: Step) -> Step:
+        """Return a step with the type in which it adds.
+
+        A sum of unequal parts needs none: each rank gets the summands as they are, and adds them in float32.
+        """
+        adds = made.kind == "all_reduce" or (made.kind == "reduce_scatter" and even(made, self.mesh))
+        return replace(made, added_in=self.added_in) if adds and made.source.reduce in ("sum", "mean") else made
 
     def _new_graph(self, rules: Rules) -> Graph:
         self._graphs[rules] = graph = Graph(rules)
@@ -228,15 +247,6 @@ def local_steps(source: Layout, target: Layout, shape: tuple[int, ...], mesh: De
     if set(target.partial) != {*source.partial, *missing}:
         return None
     return _folded(source, shape, mesh, [("zero", missing, -1)])
-
-
-def _steps(inner: Frame, mesh: DeviceMesh, path: tuple[Move, ...]) -> tuple[Step, ...]:
-    steps = []
-    layout = inner.layout(inner.source)
-    for move in path:
-        steps.append(step(inner, mesh, layout, move))
-        layout = steps[-1].target
-    return tuple(steps)
 
 
 def _folded(

@@ -25,6 +25,8 @@ from ..core.timeline import StageTimes
 from ..errors import ScheduleError
 
 TIME_LIMIT = 5.0
+NEGLIGIBLE = 1e-9
+"""Part of a rank's memory that a layer has to need to be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,8 +255,10 @@ class _Program:
             self._rows.append((-highspy.kHighsInf, 0.0, spent))
             if caps:
                 held = [(groups[g][0].resident + keep[s] * groups[g][0].activation) / caps[rank] for g, s in own]
-                sizes = [(self._taken(g, s), h) for h, (g, s) in zip(held, own, strict=True)]
-                self._rows.append((-highspy.kHighsInf, 1.0, sizes))
+                # All of a small model fits anywhere, and the solver takes no coefficient that is nearly nothing.
+                if sum(h * len(groups[g]) for h, (g, _) in zip(held, own, strict=True)) > 1.0:
+                    sizes = [(self._taken(g, s), h) for h, (g, s) in zip(held, own, strict=True) if h > NEGLIGIBLE]
+                    self._rows.append((-highspy.kHighsInf, 1.0, sizes))
 
     def _model(self, sizes: list[int]) -> highspy.HighsLp:
         stages, continuous = self._shape[1], 2

@@ -110,11 +110,6 @@ class DeviceLayout:
         return tuple(prod(self.matrix[-1 - place] for place in places) for places in self.tensor_map)
 
     @property
-    def slice_shape(self) -> tuple[int, ...]:
-        """Shape that each rank holds."""
-        return tuple(size // count for size, count in zip(self.shape, self.counts, strict=True))
-
-    @property
     def normal(self) -> DeviceLayout:
         """MindSpore's normal form: neither matrix dims nor tensor dims of size 1; a scalar or all ones is `(1,)`."""
         kept = [place for place in range(len(self.matrix)) if self.matrix[-1 - place] > 1]

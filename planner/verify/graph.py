@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ..core.graph import Block, ModelGraph
+from ..core.graph import ModelGraph
 from ..core.json_text import digest
 from ..core.tensor import TensorMeta
 from ..errors import Diagnostic
@@ -36,12 +36,8 @@ def verify_graph(graph: ModelGraph) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-def _blocks(graph: ModelGraph) -> tuple[Block, ...]:
-    return (graph.root, *(repeat.block for repeat in graph.root.repeats))
-
-
 def _repeated_names(graph: ModelGraph) -> Iterator[Diagnostic]:
-    blocks = _blocks(graph)
+    blocks = graph.blocks
     for what, names in (
         ("operators", [item.name for block in blocks for item in block.body]),
         ("parameters", [p.name for block in blocks for p in block.parameters]),
@@ -59,7 +55,7 @@ def _modules(graph: ModelGraph) -> Iterator[Diagnostic]:
         if module.path and parent not in known:
             yield finding("module-order", module.path, f"comes before its parent {parent!r}")
         known.add(module.path)
-    for block in _blocks(graph):
+    for block in graph.blocks:
         owners = [(node.name, node.module) for node in block.nodes]
         owners += [(p.name, p.name.rpartition(".")[0]) for p in block.parameters]
         for name, owner in owners:

@@ -9,7 +9,7 @@ from planner.collectives import COLLECTIVES
 from planner.compose import train
 from planner.core.assignment import TrainingGraph
 from planner.core.bucket import LOCAL, PACKED, Bucket
-from planner.core.gradient_decision import AUTO_BUCKET_BYTES, GradientDecision
+from planner.core.gradient_decision import AUTO_BUCKET_BYTES, COMPRESSIONS, GradientDecision
 from planner.errors import PlannerError
 from planner.plan import Plan
 from tests.tiny import tiny_graph, tiny_plan
@@ -95,6 +95,15 @@ def test_whole_layers_as_many_as_fit() -> None:
         training = train(plan("data", fusion="size", bucket_bytes=(fit * layer + 1) * ELEMENT))
         (run,) = [b for b in training.buckets if b.members[0].scope]
         assert run.cuts == cuts
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_what_shares_a_scale_is_alike_on_the_same_ranks(compression: str) -> None:
+    """Under tensor parallelism norms are whole on each rank, and everything else is cut."""
+    training = train(plan("gradients cut, tensors too", fusion="auto", compression=compression))
+    mixed = [{"tp" in member.moved.source.used for member in bucket.members} for bucket in training.buckets]
+    assert (len(max(mixed, key=len)) == 1) == (compression in {"fp16", "int8", "one_bit"})
+    assert {one for each in mixed for one in each} == {True, False}
 
 
 def test_buckets_come_in_the_order_of_backward() -> None:

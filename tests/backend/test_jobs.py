@@ -40,7 +40,7 @@ def events(client: Caller, job: dict[str, Any]) -> list[dict[str, Any]]:
 
 def until(met: Callable[[], Any]) -> Any:
     """Wait until something holds, and return what it gave."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (found := met()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

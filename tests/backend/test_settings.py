@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.__main__ import main
 from backend.settings import Settings
 
 
@@ -62,10 +63,21 @@ def test_where_plans_are_kept(environment: dict[str, str], database: str) -> Non
 
 
 @pytest.mark.parametrize("address", ["nonsense", "sqlite:////proc/none/plans.db", "postgresql+none://h/d"])
-def test_a_database_that_can_not_be_opened_is_one_sentence(address: str) -> None:
+def test_a_database_that_can_not_be_opened_is_one_sentence(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["backend", "--port", "0"])
+    monkeypatch.setenv("SHARDWRIGHT_DATABASE", address)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "the database can't be opened: " in capsys.readouterr().err
+
+
+def test_nothing_else_is_said_by_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "backend", "--port", "0"]
     root = Path(__file__).parents[2]
-    ran = subprocess.run(command, env={"SHARDWRIGHT_DATABASE": address}, cwd=root, capture_output=True, text=True)
+    ran = subprocess.run(command, env={"SHARDWRIGHT_DATABASE": "nonsense"}, cwd=root, capture_output=True, text=True)
     assert ran.returncode == 2
     assert "the database can't be opened: " in ran.stderr
     assert "Traceback" not in ran.stderr

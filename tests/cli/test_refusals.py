@@ -165,7 +165,7 @@ OPTIONS = [
     ),
     (
         "--precision int8", "plan.precision-unknown",
-        "There is no precision 'int8'. Use one of: bf16, bf16-fp32grad, float64, fp16, fp32.",
+        "There is no precision 'int8'. Use one of: bf16, bf16-fp32grad, bf16-fp32sum, float64, fp16, fp32.",
     ),
     (
         "--save /nowhere/plan.json", "cli.not-written",

@@ -97,6 +97,6 @@ def test_demand_by_hand(source: str, target: str, received: int, sent: float, pi
 def test_a_large_mesh_costs_little() -> None:
     mesh = DeviceMesh.of({"pp": 4, "dp": 64, "cp": 8, "tp": 8})
     source, target = Layout.parse("[dp, cp·tp, -]"), Layout.parse("[tp, dp·cp, -]")
-    begin = time.perf_counter()
+    begin = time.process_time()
     demand(source, target, (512, 8192, 4096), mesh)
-    assert time.perf_counter() - begin < 0.2
+    assert time.process_time() - begin < 0.2

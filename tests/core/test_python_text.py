@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import compose
-from planner.core import python_text
+from planner.core import graph, python_text
 from planner.core.python_text import parsed, parsed_expression
 
 
@@ -34,7 +33,7 @@ class Cycle:
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    text = Path(compose.__file__).read_text("utf-8")
+    text = Path(graph.__file__).read_text("utf-8")
     count = len(ast.parse(text).body)
 
     def parse(_: int) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.collectives import COLLECTIVES
 from planner.core.cluster import ClusterSpec, LinkSpec
+from planner.core.collective import Redistribution
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.cost.communication import (
@@ -20,7 +21,6 @@ from planner.cost.communication import (
     copy_seconds,
     gather_seconds,
     pairwise_seconds,
-    redistribution_seconds,
     step_seconds,
 )
 from planner.hardware import HARDWARE, cluster
@@ -32,6 +32,26 @@ ROUND = ClusterSpec(
     name="round", nodes=8, devices_per_node=4, device=HARDWARE["h100-sxm"].device, intra=INTRA, inter=INTER
 )
 MB = 1e6
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "out"), [("all_reduce", "[-]", 50 * MB), ("reduce_scatter", "[tp]", 12.5 * MB)]
+)
+def test_summands_are_widened_and_the_sum_is_rounded(kind: str, target: str, out: float) -> None:
+    mesh, elements = DeviceMesh.of({"dp": 8, "tp": 4}), int(50 * MB)
+    dim = {"dim": 0} if kind == "reduce_scatter" else {}
+    plain = COLLECTIVES[kind].step(Layout.parse("[-] +tp"), (elements,), mesh, axes=("tp",), **dim)
+    wide = replace(plain, added_in="float32")
+    assert str(wide.target) == target
+    # What is passed has 4 bytes; 2 are read and 4 written before it, 4 and 2 after it.
+    copies = copy_seconds(elements * 6, ROUND) + copy_seconds(out * 6, ROUND)
+    assert step_seconds(wide, 2, mesh, ROUND) == pytest.approx(step_seconds(plain, 4, mesh, ROUND) + copies)
+    assert step_seconds(wide, 2, mesh, ROUND) > step_seconds(plain, 2, mesh, ROUND)
+    assert COLLECTIVES[kind].received_bytes(wide, mesh, 2) == COLLECTIVES[kind].received_bytes(plain, mesh, 4)
+    moved = Redistribution(source=wide.source, target=wide.target, shape=wide.shape, steps=(wide,))
+    buffers = {"all_reduce": 4 * elements, "reduce_scatter": 4 * elements + 4 * out}[kind]
+    assert moved.peak_bytes(2) == 2 * (elements + out) + buffers
+    assert replace(moved, steps=(plain,)).peak_bytes(2) == 2 * moved.peak_elements == 2 * (elements + out)
 
 
 def test_groups_of_two_tiers():
@@ -150,16 +170,6 @@ def test_a_copy_takes_the_achieved_bandwidth_and_at_least_a_launch():
     device = ROUND.device
     assert copy_seconds(1e9, ROUND) == pytest.approx(1e9 / (device.memory_bandwidth * device.memory_efficiency))
     assert copy_seconds(8, ROUND) == device.kernel_floor_s
-
-
-def test_a_redistribution_takes_its_steps_one_after_the_other():
-    from tiny_model import plan_edge
-
-    mesh = DeviceMesh.of({"dp": 2, "tp": 4})
-    moved = plan_edge(Layout.parse("[-, dp] +tp"), Layout.parse("[dp, -]"), mesh, (64, 64))
-    assert len(moved.steps) == 2
-    total = sum(step_seconds(step, 4, mesh, ROUND) for step in moved.steps)
-    assert redistribution_seconds(moved, 4, mesh, ROUND) == total > 0
 
 
 sizes = st.floats(1, 1e12)

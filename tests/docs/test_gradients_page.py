@@ -1,24 +1,22 @@
 """docs/concepts/gradients.md: its examples do what it shows, and its table of pairs is what the planner gives."""
 
-import doctest
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.autodiff.pairs import table
 
-FILE = Path(__file__).parents[2] / "docs" / "concepts" / "gradients.md"
+from .examples import CONCEPTS, run_python
+
+FILE = CONCEPTS / "gradients.md"
 PAGE = FILE.read_text("utf-8")
 PAIRS = re.compile(r"(?<=<!-- pairs: begin -->\n).*?(?=<!-- pairs: end -->)", re.S)
 
 
 def test_examples() -> None:
-    text = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S))
-    runner = doctest.DocTestRunner()
-    runner.run(doctest.DocTestParser().get_doctest(text, {}, FILE.name, None, 0))
-    assert runner.failures == 0
-    assert runner.tries > 20
+    ran = run_python(FILE.name)
+    assert ran.failed == 0
+    assert ran.attempted > 20
 
 
 def test_the_table_of_pairs_is_what_the_planner_gives(request: pytest.FixtureRequest) -> None:

@@ -35,8 +35,8 @@ def test_they_are_those_of_the_catalog(name: str) -> None:
 
 
 def test_a_wrong_row_is_seen() -> None:
-    wrong = prove_all.Row.parse("| llama | x | dp:2 | 2 | 22 | inf | 46 | 0 | 1.0 |")
-    unlike = prove_all.Row.parse("| llama | x | dp:2 | 2 | 22 | 1e-16 | 46 | 2 | 1.0 |")
+    wrong = prove_all.Row.parse("| llama | x | dp:2 | 2 | 22 | inf | 46 | 0 | 1.0 | a1b2c3d |")
+    unlike = prove_all.Row.parse("| llama | x | dp:2 | 2 | 22 | 1e-16 | 46 | 2 | 1.0 | a1b2c3d+ |")
     assert not wrong.ok
     assert not unlike.ok
     assert "2 of them wrong" in page([wrong, unlike])

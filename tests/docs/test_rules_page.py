@@ -1,8 +1,6 @@
 """The examples of docs/concepts/rules.md do what the page shows, and its lines are those of the operators."""
 
-import doctest
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,22 +9,20 @@ pytest.importorskip("torch")
 from planner.ops import OPS
 from tests.ops.cases import CASES
 
+from .examples import CONCEPTS, blocks, run_python
 from .test_operators_page import page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "concepts" / "rules.md").read_text("utf-8")
+PAGE = "rules.md"
 
 
 def test_python() -> None:
-    text = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S))
-    runner = doctest.DocTestRunner()
-    runner.run(doctest.DocTestParser().get_doctest(text, {}, "rules.md", None, 0))
-    assert runner.failures == 0
-    assert runner.tries > 5
+    ran = run_python(PAGE)
+    assert ran.failed == 0
+    assert ran.attempted > 5
 
 
 def test_lines() -> None:
-    blocks = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
-    lines = [line.split(maxsplit=1) for block in blocks for line in block.splitlines() if "->" in line]
+    lines = [line.split(maxsplit=1) for block in blocks(PAGE, "text") for line in block.splitlines() if "->" in line]
     shown = [(name, rule) for name, rule in lines if name in OPS]
     assert len(shown) >= 5
     for name, rule in shown:
@@ -35,7 +31,7 @@ def test_lines() -> None:
 
 def test_parts() -> None:
     """Each small graph that the page names is the one that the operator has."""
-    named = re.findall(r"`(\w+)`: ((?:\w+ → )+\w+)", PAGE)
+    named = re.findall(r"`(\w+)`: ((?:\w+ → )+\w+)", (CONCEPTS / PAGE).read_text("utf-8"))
     assert len(named) >= 5
     generated = page()
     for op, parts in named:

@@ -9,8 +9,16 @@ import subprocess
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PACKAGES = ("chromium", "fonts-dejavu-core")
 
+# The windows of a headless browser have an address bar, whose suggestions are two pages that load with every window, in
+# a third of a test's time. Of two such flags the last one counts, so that what Playwright turns off is said again.
+UNWANTED = (
+    "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "AimEnabled", "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades", "HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "NetworkTimeServiceQuerying",
+    "OptimizationHints", "PaintHolding", "PreconnectToSearch", "ThirdPartyStoragePartitioning",
+)  # fmt: skip
 # Software painting, nothing over the network, the same pixels everywhere.
 FLAGS = (
+    f"--disable-features={','.join(UNWANTED)}",
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--font-render-hinting=none", "--force-color-profile=srgb",
 )  # fmt: skip

@@ -20,7 +20,7 @@ from .designer import Designer, Rest
 
 ROOT = Path(__file__).parents[2]
 # Waits end as soon as what they wait for is there; the limit is for a machine under load.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture(scope="package")

@@ -111,7 +111,7 @@ class InProcess:
 
     def __enter__(self) -> InProcess:
         self.thread.start()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self.server.started:
             assert time.monotonic() < deadline
             time.sleep(0.02)

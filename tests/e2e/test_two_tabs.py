@@ -99,6 +99,8 @@ def test_kill_9_in_the_middle_of_editing_loses_no_accepted_edit(
         designer.pick("q_proj")
         designer.toggle("k", "tp")
         accepted = designer.state()
+        # A chip can be clicked once the server has said what it would do.
+        expect(designer.chip("n", "tp")).to_be_enabled()
         first.kill()
         designer.chip("n", "tp").click()
         offline = page.get_by_test_id("offline")

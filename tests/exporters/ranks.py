@@ -7,6 +7,8 @@ import json
 import math
 import os
 import pickle
+import resource
+import runpy
 import signal
 import socket
 import subprocess
@@ -56,11 +58,11 @@ class RankProcesses:
         self._zygote.wait(10)
         self._folder.cleanup()
 
-    def run(self, world: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def run(self, world: int, function: Callable[..., Any], *arguments: Any, patience: float = 120.0) -> list[Any]:
         """Return what `function(rank, *arguments)` gives on each of `world` ranks that are joined by gloo."""
         with tempfile.TemporaryDirectory() as store:
             codes, texts, _ = self._forked(
-                _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], 120.0
+                _joined, [(rank, world, f"{store}/store", function, arguments) for rank in range(world)], patience
             )
         assert set(codes) == {0}, "\n".join(texts)
         return [pickle.loads((Path(self._folder.name) / f"{rank}.answer").read_bytes()) for rank in range(world)]
@@ -75,6 +77,7 @@ class RankProcesses:
         saving: bool = False,
         how: str = "killed",
         patience: float = 120.0,
+        log: bool = True,
     ) -> Training:
         """Run a bundle's training, as a launcher would that does not end the others when one rank ends.
 
@@ -84,23 +87,29 @@ class RankProcesses:
             Rank that gets SIGKILL in the middle of a step of this run, or of saving after the step before.
         how
             What comes over it in the step instead: it is `terminated` or `stopped` by the signal, `raises`, `waits` for
-            ever, or gets `infinite` gradients.
+            ever, gets `infinite` gradients, or finds its disk `full`.
+        log
+            Whether the run keeps a log, where there are its losses.
         """
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        log = Path(self._folder.name) / "log.jsonl"
-        log.unlink(missing_ok=True)
-        options = (*options, "--log-file", str(log))
+        port = _free_port()
+        path = Path(self._folder.name) / "log.jsonl"
+        path.unlink(missing_ok=True)
+        options = (*options, "--log-file", str(path)) if log else options
         codes, texts, seconds = self._forked(
             _train,
             [(r, world, port, bundle, options, (step, saving, how) if r == victim else None) for r in range(world)],
             patience,
         )
-        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
         records = {record["step"]: record for record in map(json.loads, lines)}
         losses = {step: record["loss"] for step, record in records.items()}
         return Training(losses, records, codes, texts, seconds)
+
+    def selfcheck(self, world: int, bundle: Path) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
+        """Run a bundle's `selfcheck.py` on the ranks of a launcher; return codes and output by rank."""
+        port = _free_port()
+        codes, texts, _ = self._forked(_selfcheck, [(rank, world, port, bundle) for rank in range(world)], 120.0)
+        return codes, texts
 
     def _forked(
         self, function: Callable[..., Any], arguments: list[tuple[Any, ...]], patience: float
@@ -114,9 +123,16 @@ class RankProcesses:
         return codes, tuple(texts), seconds
 
 
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 def imported(folder: Path) -> ModuleType:
     """Import a bundle's `train` module, in place of another bundle's."""
-    for name in [n for n in sys.modules if n in {"model", "train", "parallel"} or n.startswith("parallel.")]:
+    for name in [n for n in sys.modules if n in {"model", "stages", "train", "parallel"} or n.startswith("parallel.")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:
@@ -142,8 +158,7 @@ def _train(
     options: tuple[str, ...],
     killed: tuple[int, bool, str] | None,
 ) -> None:
-    os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
+    _launched(rank, world, port)
     sys.argv = ["train.py", *options]
     train: Any = imported(bundle)
     if killed:
@@ -151,11 +166,27 @@ def _train(
     train.main(train.MODEL, train.SETTINGS)
 
 
+def _selfcheck(rank: int, world: int, port: int, bundle: Path) -> None:
+    _launched(rank, world, port)
+    sys.argv = ["selfcheck.py", "--device", "cpu"]
+    sys.path.insert(0, str(bundle))
+    runpy.run_path(str(bundle / "selfcheck.py"), run_name="__main__")
+
+
+def _launched(rank: int, world: int, port: int) -> None:
+    """Tell this process what a launcher tells it."""
+    os.environ |= {"RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_RANK": f"{rank}"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": f"{port}"}
+
+
 def _befall(how: str) -> None:
     match how:
         case "killed" | "terminated" | "stopped":
             number = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "stopped": signal.SIGSTOP}[how]
             os.kill(os.getpid(), number)
+        case "full":
+            # No file gets any longer, as on a disk that is full.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
         case "raises":
             raise ArithmeticError("no more numbers")
         case "waits":

@@ -1,13 +1,10 @@
 """Rank processes that run written steps on whole numbers and say what they handed to torch.distributed."""
 
 import importlib
-import multiprocessing
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +14,7 @@ from planner.core.collective import Step
 from planner.core.layout import Layout
 from planner.core.mesh import DeviceMesh
 from planner.simulate import scatter
+from tests.ranks import processes
 
 RUNTIME = "planner.exporters.runtime"
 
@@ -54,39 +52,24 @@ class Answer:
 
 def run_all(cases: Sequence[Case], world: int = 8) -> list[list[Answer]]:
     """Run cases on one group of ranks; return the answers by case and rank."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch.distributed"])
-    with tempfile.TemporaryDirectory() as folder:
-        pipes, processes = [], []
-        for rank in range(world):
-            mine, its = context.Pipe()
-            process = context.Process(target=serve, args=(rank, world, folder, list(cases), its), daemon=True)
-            process.start()
-            its.close()
-            pipes.append(mine)
-            processes.append(process)
-        try:
-            answers = []
-            for pipe in pipes:
-                assert pipe.poll(240), "a rank gave no answer"
-                answers.append(pipe.recv())
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+    answers = []
+    with processes(world, serve, list(cases)) as pipes:
+        for pipe in pipes:
+            assert pipe.poll(240), "a rank gave no answer"
+            answers.append(pipe.recv())
     failed = [a for a in answers if isinstance(a, str)]
     assert not failed, failed[0]
     return [list(by_rank) for by_rank in zip(*answers, strict=True)]
 
 
-def serve(rank: int, world: int, folder: str, cases: list[Case], pipe: Connection) -> None:
+def serve(rank: int, world: int, store: str, cases: list[Case], pipe: Connection) -> None:
     """Run all cases in a rank's process and send the answers, or the text of an error."""
     import torch
     import torch.distributed as dist
 
     try:
         torch.set_num_threads(1)
-        dist.init_process_group("gloo", init_method=f"file://{Path(folder) / 'store'}", rank=rank, world_size=world)
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
         modules = [importlib.import_module(f"{RUNTIME}.{name}") for name in ("steps", "exchange", "uneven")]
         names = {name: value for module in modules for name, value in vars(module).items()}
         meshes: dict[DeviceMesh, Any] = {}

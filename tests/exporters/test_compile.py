@@ -1,17 +1,16 @@
 """Models of bundles without point-to-point compile as one graph, and compute the same."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from planner.compose import export
 from planner.plan import Plan
+from tests.exporters.ranks import RankProcesses
 from tests.tiny import tiny_gpt2, tiny_graph, tiny_plan
 
 pytest.importorskip("torch")
+from tests.exporters.compiling import compiled
 
 SP = (("megatron", "tp"), ("sequence_parallel", "tp"))
 PLANS = {
@@ -21,26 +20,23 @@ PLANS = {
 }
 
 
-def difference(plan: Plan, backend: str, folder: Path) -> float:
+def difference(ranks: RankProcesses, plan: Plan, backend: str, folder: Path) -> float:
     export(plan, folder / "bundle")
-    command = [sys.executable, "-m", "tests.exporters.compiling", str(folder / "bundle"),
-               str(plan.decisions.mesh.device_count), backend]  # fmt: skip
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=900, check=False, cwd=Path(__file__).parents[2],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return float(done.stdout.splitlines()[-1])
+    count = plan.decisions.mesh.device_count
+    found: list[float] = ranks.run(
+        1 if backend == "eager" else count, compiled, str(folder / "bundle"), count, backend, patience=900.0
+    )
+    return max(found)
 
 
 @pytest.mark.parametrize("name", ["tp-sp", pytest.param("zero3-tp-sp", marks=pytest.mark.slow),
                                   pytest.param("zero2-tp", marks=pytest.mark.slow)])  # fmt: skip
-def test_it_is_one_graph(name: str, tmp_path: Path) -> None:
+def test_it_is_one_graph(name: str, ranks: RankProcesses, tmp_path: Path) -> None:
     """On one rank of a group that passes nothing; the numbers mean nothing there."""
-    difference(PLANS[name](), "eager", tmp_path)
+    difference(ranks, PLANS[name](), "eager", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tp-sp", "zero2-tp"])
-def test_it_computes_the_same_compiled(name: str, tmp_path: Path) -> None:
-    assert difference(PLANS[name](), "aot_eager", tmp_path) <= 1e-12
+def test_it_computes_the_same_compiled(name: str, ranks: RankProcesses, tmp_path: Path) -> None:
+    assert difference(ranks, PLANS[name](), "aot_eager", tmp_path) <= 1e-12

@@ -235,3 +235,28 @@ def test_bytes_of_each_collective() -> None:
     assert [(p.kind, p.source_bytes) for p in passed("reduce_scatter", 4, 100, 25, 4, "one_bit")] == [
         ("all_to_all", 4 * 8)
     ]
+
+
+@pytest.mark.parametrize("mode", ["int8", pytest.param("one_bit", marks=pytest.mark.slow)])
+def test_what_several_ranks_hold_alike_stays_alike(mode: str) -> None:
+    """The weight of a norm is whole on both ranks of `tp`, and shares no scale with what they hold in shards."""
+    plan = tiny_plan("dp:2,tp:2", ("zero2", "dp"), ("megatron", "tp"), graph=GRAPH)
+    plan = plan.gradients(fusion="auto", compression=mode)
+    answers = each_rank(bundle(plan), 4, partial(norms, steps=2))
+    for one, other in ((0, 1), (2, 3)):
+        assert not isinstance(answers[one], str), answers
+        assert answers[one] == answers[other]
+
+
+def norms(train_module: ModuleType, *, steps: int) -> dict[str, list[float]]:
+    modules = runtime()
+    mesh = modules["parallel.mesh"].Mesh(train_module.SETTINGS.mesh)
+    mesh.compute = torch.float64
+    model = train_module.MODEL(mesh).double()
+    modules["parallel.parameters"].initialise(model, mesh, seed=0, std=0.1)
+    batch = modules["parallel.data"].synthetic_batch(0, train_module.SETTINGS.inputs, seed=0)
+    optimizer = modules["parallel.optimizer"].MasterAdamW(model, mesh)
+    for _ in range(steps):
+        modules["parallel.trainer"].loss_of_step(model, batch, train_module.SETTINGS, mesh)
+        optimizer.step(1e-2)
+    return {name: x.detach().tolist() for name, x in model.named_parameters() if "norm" in name}

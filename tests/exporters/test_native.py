@@ -13,8 +13,8 @@ from planner.compose import bundle, export, load_model
 from planner.core.graph import ModelGraph
 from planner.errors import ExportError
 from planner.plan import Plan
-from tests.exporters.test_clean import RULES, SELECT, found
-from tests.proof.native_models import gpt_like
+from tests.exporters.test_clean import RULES, SELECT, TYPES, found
+from tests.proof.native_models import gpt_like, odd
 from tests.tiny import tiny_config, tiny_gpt2, tiny_graph, tiny_plan, with_dropout
 
 MESH = "dp:2,tp:2"
@@ -27,6 +27,18 @@ def native(plan: Plan) -> dict[str, str]:
 
 def small_plan(graph: ModelGraph | None = None) -> Plan:
     return tiny_plan(MESH, *PRESETS, graph=graph)
+
+
+def in_stages(
+    mesh: str = "pp:2", *presets: tuple[str, str], schedule: str = "1f1b", graph: ModelGraph | None = None,
+    stages: int = 2,
+) -> Plan:  # fmt: skip
+    """Return a plan of four layers in equal stages."""
+    graph = graph or tiny_graph(num_hidden_layers=4)
+    path, each = graph.root.repeats[0].name, 4 // stages
+    where = {f"{path}.{each * n}-{each * n + each - 1}": n for n in range(stages)} | {"lm_head": stages - 1}
+    plan = tiny_plan(mesh, *presets, graph=graph, microbatches=4)
+    return plan.pipelined("pp", schedule, per_rank=stages // plan.decisions.mesh.size("pp"), stages=where)
 
 
 def test_files() -> None:
@@ -113,9 +125,22 @@ REFUSED: dict[str, tuple[Callable[[], Plan], str]] = {
     ),
     "a norm over shards of its dim": (lambda: tiny_plan("tp:2").shard("model.norm", {"h": ("tp",)}), "model.norm"),
     "dropout": (lambda: tiny_plan("dp:2", ("data_parallel", "dp"), graph=with_dropout(tiny_graph())), "dropout"),
-    "a pipeline": (lambda: tiny_plan("pp:2", microbatches=2).pipelined("pp"), "pipeline"),
+    "a schedule that torch does not have": (lambda: in_stages(schedule="zb-h1"), "no schedule zb-h1"),
+    "a value that skips a stage": (lambda: in_stages("pp:4", graph=odd("skip"), stages=4), "to the next stage alone"),
+    "an input that a later stage reads": (lambda: in_stages(graph=odd("late")), "stage 1 reads this input"),
+    "stages that take unequal parts": (
+        lambda: in_stages("pp:2,tp:2", *PRESETS[1:]).batch(global_batch=8, seq=7, microbatches=4), "unequal parts",
+    ),
+    "a stage for the loss alone": (
+        lambda: tiny_plan("pp:2", microbatches=2).pipelined("pp", stages={"layers.0-1": 0, "lm_head": 0, "loss": 1}),
+        "nothing else runs on stage 1",
+    ),
+    "a weight that is used twice, where its gradient is computed apart": (
+        lambda: in_stages(schedule="zb-v", graph=odd("twice"), stages=4), "each may be used once",
+    ),
     "recomputed layers": (lambda: small_plan().recompute("layers.*"), "recompute"),
     "parameters on the host": (lambda: small_plan().store("lm_head.weight", place="host"), "on the host"),
+    "partial results that are added in fp32": (lambda: small_plan().precise("bf16-fp32sum"), "RowwiseParallel"),
     "compressed gradients": (lambda: small_plan().gradients(compression="int8"), "passed as int8"),
     "an unused axis": (lambda: tiny_plan("dp:2,tp:2", ("data_parallel", "dp")), "nothing is sharded over it"),
     "experts": (lambda: tiny_plan("tp:2", ("expert_parallel", "tp"), graph=tiny_graph("mixtral")), "experts"),
@@ -142,6 +167,53 @@ def test_a_large_model_reads_as_by_hand() -> None:
     assert "for index in range(32):" in text
 
 
+STAGED = ("pp:2,dp:2,tp:2", *PRESETS)
+
+
+def test_stages_share_one_model() -> None:
+    """It is that of the plan in one piece; each stage takes modules out of it."""
+    graph = tiny_graph(tied=True, num_hidden_layers=4)
+    staged, whole = native(in_stages(*STAGED, graph=graph)), native(small_plan(graph))
+    assert staged["model.py"] == whole["model.py"]
+    assert staged["parallelize.py"].count("_PLAN: dict[str, ParallelStyle]") == 2
+    assert "MODEL_LAYERS_0_3_PLAN" in staged["parallelize.py"]
+    assert 'mesh_dim_names=("pp", "dp", "tp")' in staged["parallelize.py"]
+    assert "nn.Linear" not in staged["pipeline.py"]
+    assert '"model.embed_tokens.weight": {0: "model.embed_tokens.weight", 1: "lm_head.weight"}' in staged["pipeline.py"]
+
+
+def test_stages_that_differ_in_their_layers_share_a_class() -> None:
+    text = native(in_stages("pp:4", stages=4))["pipeline.py"]
+    assert "what stages 1, 2 run of model." in text
+    assert "LAYERS = (range(1), range(1, 2), range(2, 3), range(3, 4))" in text
+
+
+def test_a_stage_without_layers() -> None:
+    plan = tiny_plan("pp:2", graph=tiny_graph(), microbatches=2)
+    files = native(plan.pipelined("pp", stages={"model.embed_tokens": 0, "model.layers.0-1": 1, "lm_head": 1}))
+    assert "self.layers = model.layers[:2]" in files["pipeline.py"]
+    assert "LAYERS" not in files["pipeline.py"]
+    assert 'for layer in held.get("model.layers", nn.Module()).children():' in files["parallelize.py"]
+
+
+def test_modules_of_one_stage_are_tied_in_it() -> None:
+    text = native(in_stages("pp:2,dp:2", ("zero3", "dp"), graph=odd("twice")))
+    assert "SHARED: Mapping[str, Mapping[int, str]] = {}" in text["pipeline.py"]
+    assert "self.two = model.two" in text["pipeline.py"]
+
+
+def test_gradients_are_reduced_once_a_step_in_stages() -> None:
+    files = native(in_stages("pp:2,dp:2", ("zero3", "dp")))
+    assert "once a step, not after each microbatch" in files["README.md"]
+    assert "sync_each=False" in files["train.py"]
+
+
+@pytest.mark.parametrize("name", ["pipeline.py", "parallelize.py"])
+def test_golden_stages(golden: Callable[[str, str], None], name: str) -> None:
+    graph = tiny_graph(tied=True, num_hidden_layers=4)
+    golden(f"native_stages/{name}", native(in_stages(*STAGED, graph=graph))[name])
+
+
 @pytest.mark.parametrize("name", ["model.py", "parallelize.py", "train.py", "README.md"])
 def test_golden(golden: Callable[[str, str], None], name: str) -> None:
     golden(f"native/{name}", native(small_plan())[name])
@@ -151,9 +223,11 @@ def test_the_same_plan_gives_the_same_text() -> None:
     assert native(small_plan(load_model(json.dumps(tiny_config())))) == native(small_plan())
 
 
-def test_every_imported_name_is_used() -> None:
-    for name in ("model.py", "parallelize.py", "train.py"):
-        tree = ast.parse(native(small_plan())[name])
+@pytest.mark.parametrize("plan", [small_plan(), in_stages(*STAGED)], ids=["whole", "stages"])
+def test_every_imported_name_is_used(plan: Plan) -> None:
+    files = native(plan)
+    for name in {"model.py", "parallelize.py", "pipeline.py", "train.py"} & files.keys():
+        tree = ast.parse(files[name])
         names = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
         assert names - {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} == set(), name
 
@@ -189,11 +263,25 @@ def test_the_command_names_every_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "plan", [small_plan(tiny_graph("qwen3", tied=True)), tiny_plan("dp:2", ("zero2", "dp"), graph=tiny_gpt2())],
-    ids=["styles", "other dims"],
+    "plan",
+    [
+        small_plan(tiny_graph("qwen3", tied=True)), tiny_plan("dp:2", ("zero2", "dp"), graph=tiny_gpt2()),
+        in_stages(*STAGED, graph=tiny_graph("qwen3", tied=True, num_hidden_layers=4)),
+        in_stages("pp:2,dp:2", ("zero2", "dp"), schedule="zb-v", graph=tiny_gpt2(n_layer=4), stages=4),
+    ],
+    ids=["styles", "other dims", "stages", "stages in a V"],
 )  # fmt: skip
 def test_ruff_finds_nothing(plan: Plan, tmp_path: Path) -> None:
     pytest.importorskip("ruff")
     export(plan, tmp_path / "bundle", "native")
     assert found(tmp_path / "bundle", "ruff", "format", "--diff", *RULES) == ""
     assert found(tmp_path / "bundle", "ruff", "check", *RULES, *SELECT) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", [small_plan(), in_stages(*STAGED)], ids=["whole", "stages"])
+def test_mypy_finds_nothing(plan: Plan, tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    pytest.importorskip("torch")
+    export(plan, tmp_path / "bundle", "native")
+    assert found(tmp_path / "bundle", "mypy", f"--cache-dir={tmp_path / 'cache'}", *TYPES) == ""

@@ -15,6 +15,7 @@ from planner.proof.job import RankResult
 from planner.proof.ranks import Ranks
 from planner.schedules import SCHEDULES
 from tests.exporters.pipelined import LENGTH, SEQUENCES, WIDTH, Run, results, results_here, staged, whole, worst
+from tests.ranks import fork_server
 
 pytest.importorskip("torch")
 from tests.proof.threads import each_rank
@@ -27,6 +28,7 @@ More = dict[str, int]
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
     """Running ranks by their number."""
+    fork_server()
     with ExitStack() as stack:
         found: dict[int, Ranks] = {}
 

@@ -60,11 +60,12 @@ def test_a_killed_run_goes_on_with_half_the_ranks_and_another_plan(
 ) -> None:
     """ZeRO-3 with tensor and sequence parallelism on 8 ranks, killed in step 5; ZeRO-1 on 4 from step 4."""
     kept = ("--save", f"{tmp_path / 'saved'}", "--save-every", "2")
-    killed = ranks.train(8, bundles["zero3-tp"], *OPTIONS, "--steps", f"{STEPS}", *kept, victim=5, step=5)
+    options = (*OPTIONS, "--steps", f"{STEPS}", "--patience", "4", *kept)
+    killed = ranks.train(8, bundles["zero3-tp"], *options, victim=5, step=5)
     assert killed.codes[5] == -9
     assert None not in killed.codes
     assert all(code for code in killed.codes)
-    assert killed.seconds < 30
+    assert killed.seconds < 15
     assert killed.losses == pytest.approx({step: whole[step] for step in killed.losses}, rel=1e-10)
     assert list(killed.losses) == list(range(5))
 

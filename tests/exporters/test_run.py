@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,12 @@ SHARDED = (("zero1", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp"))
 
 
 @pytest.fixture(scope="module")
-def ranks() -> Iterator[RankProcesses]:
-    with RankProcesses() as processes:
-        yield processes
-
-
-@pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("bundles")
     plans = {
         "whole": tiny_plan("whole:1", graph=tiny_graph()),
         "sharded": tiny_plan("dp:2,tp:2", *SHARDED, graph=tiny_graph(), microbatches=2),
+        "wide": tiny_plan("dp:2,tp:2", *SHARDED, graph=tiny_graph(), microbatches=2).precise("bf16-fp32sum"),
         "dp": tiny_plan("dp:4", ("data_parallel", "dp"), graph=tiny_graph(), microbatches=2),
     }
     for name, plan in plans.items():
@@ -52,14 +46,20 @@ def tokens(tmp_path: Path) -> list[str]:
 TEN = ("--steps", "10", "--lr", "3e-3", "--clip", "1")
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("dtype", "plan"),
+    [
+        ("bfloat16", "sharded"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("float16", "sharded"), ("bfloat16", "wide"))),
+    ],
+)
 def test_ten_steps_in_mixed_precision_follow_one_process(
-    dtype: str, ranks: RankProcesses, bundles: dict[str, Path], tokens: list[str]
+    dtype: str, plan: str, ranks: RankProcesses, bundles: dict[str, Path], tokens: list[str]
 ) -> None:
     """Losses differ by less than that type tells apart at 1, from one process in it and in float64, and fall."""
     options = (*TEN, "--data", *tokens, "--dtype")
     exact, alone = (ranks.train(1, bundles["whole"], *options, each).losses for each in ("float64", dtype))
-    together = ranks.train(4, bundles["sharded"], *options, dtype)
+    together = ranks.train(4, bundles[plan], *options, dtype)
     assert together.codes == (0,) * 4, together.texts
     assert list(together.losses) == list(alone) == list(range(10))
     least = torch.finfo(getattr(torch, dtype)).eps

@@ -19,6 +19,7 @@ from planner import Plan, delivery, load_model
 from planner.core.mesh import DeviceMesh
 from planner.hardware import cluster_name
 from planner.proof import selfcheck
+from tests.exporters.ranks import RankProcesses
 from tests.tiny import tiny_graph, tiny_plan
 
 SMALL = tiny_plan("dp:2", ("zero3", "dp"), graph=tiny_graph("llama-biased", num_hidden_layers=1))
@@ -64,15 +65,15 @@ def test_a_right_bundle(files: dict[str, str], tmp_path: Path) -> None:
     assert all(float(error) <= 1e-10 for _, error in rows)
 
 
-def test_gradients_that_are_summed_and_compressed(tmp_path: Path) -> None:
+def test_gradients_that_are_summed_and_compressed(ranks: RankProcesses, tmp_path: Path) -> None:
     """They are compared as they are, with those of the whole model times as much."""
     plan = tiny_plan("dp:2", ("data_parallel", "dp"), graph=tiny_graph(num_hidden_layers=1), microbatches=2)
     plan = plan.gradients(fusion="auto", overlap=True, reduction="sum", compression="one_bit")
-    ran = run(written(delivery.bundle(plan), tmp_path), sys.executable, "selfcheck.py", "--device", "cpu")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    codes, texts = ranks.selfcheck(2, written(delivery.bundle(plan), tmp_path))
+    assert codes == (0, 0), texts
 
 
-def test_a_wrong_bundle(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_wrong_bundle(files: dict[str, str], ranks: RankProcesses, tmp_path: Path) -> None:
     """The gradient of the head is not added up but cut: only its row is wrong."""
     right = re.compile(r"(lm_head_weight = reshard\(.*?backward=\[)ReduceScatter\(", re.S)
     wrong = right.sub(r"\1Slice(", files["model.py"])
@@ -80,10 +81,10 @@ def test_a_wrong_bundle(files: dict[str, str], tmp_path: Path) -> None:
     model = wrong.replace(
         "import AllGather, AllReduce, ReduceScatter", "import AllGather, AllReduce, ReduceScatter, Slice"
     )
-    ran = run(written(files | {"model.py": model}, tmp_path), sys.executable, "selfcheck.py", "--device", "cpu")
-    assert ran.returncode == 1, ran.stderr
-    assert re.findall(r"^(\S+) .*WRONG$", ran.stdout, re.M)[0] == "lm_head.weight"
-    assert "1 of " in ran.stdout.splitlines()[-1]
+    codes, texts = ranks.selfcheck(2, written(files | {"model.py": model}, tmp_path))
+    assert codes == (1, 1), texts
+    assert re.findall(r"^(\S+) .*WRONG$", texts[0], re.M)[0] == "lm_head.weight"
+    assert "1 of " in texts[0].splitlines()[-1]
 
 
 def test_a_bundle_that_fails_does_not_hang(files: dict[str, str], tmp_path: Path) -> None:

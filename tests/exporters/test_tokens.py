@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from planner.exporters.runtime.data import Feed
-from planner.exporters.runtime.tokens import TokenFiles, shuffled, token_feeds
+from planner.exporters.runtime.tokens import TokenError, TokenFiles, shuffled, token_feeds
 
 LENGTH = 4
 
@@ -43,12 +43,12 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> TokenFiles:
 def test_samples_lie_one_after_the_other_and_end_with_the_next_token(files: TokenFiles) -> None:
     firsts = [100 * n + 4 * i for n, count in ((0, 7), (2, 1), (4, 4)) for i in range(count)]
     assert files.count == len(firsts)
-    assert [files.sample(i).tolist() for i in range(files.count)] == [list(range(f, f + 5)) for f in firsts]
+    assert [files.sample(i, 0, 5).tolist() for i in range(files.count)] == [list(range(f, f + 5)) for f in firsts]
 
 
 def test_an_epoch_takes_each_sample_once_and_the_next_one_in_another_order(files: TokenFiles) -> None:
-    taken = [tuple(row) for row in files.take(0, 3 * files.count).tolist()]
-    every = {tuple(files.sample(i).tolist()) for i in range(files.count)}
+    taken = [tuple(row) for row in files.take((0, 3 * files.count), (0, 5)).tolist()]
+    every = {tuple(files.sample(i, 0, 5).tolist()) for i in range(files.count)}
     epochs = [taken[start : start + files.count] for start in range(0, len(taken), files.count)]
     assert [set(epoch) for epoch in epochs] == [every] * 3
     assert len({tuple(epoch) for epoch in epochs}) == 3
@@ -56,28 +56,36 @@ def test_an_epoch_takes_each_sample_once_and_the_next_one_in_another_order(files
 
 
 def test_how_a_run_is_cut_into_steps_does_not_matter(files: TokenFiles) -> None:
-    whole = files.take(0, 30)
-    assert torch.equal(torch.cat([files.take(first, count) for first, count in ((0, 7), (7, 1), (8, 22))]), whole)
+    whole = files.take((0, 30), (0, 5))
+    assert torch.equal(torch.cat([files.take(range_, (0, 5)) for range_ in ((0, 7), (7, 8), (8, 30))]), whole)
+    assert torch.equal(torch.cat([files.take((0, 30), places) for places in ((0, 1), (1, 1), (1, 5))], 1), whole)
+    assert files.take((3, 3), (0, 5)).shape == (0, 5)
 
 
 def test_labels_are_the_next_tokens(files: TokenFiles) -> None:
-    tokens, labels = files.batch(5, (TOKENS, LABELS))
+    tokens, labels = (x.to("cpu") for x in files.batch(5, (TOKENS, LABELS)))
     assert torch.equal(labels, tokens + 1)
-    assert torch.equal(files.batch(5, (LABELS, TOKENS))[0], labels)
+    assert torch.equal(files.batch(5, (LABELS, TOKENS))[0].to("cpu"), labels)
     assert tokens.dtype == torch.int64
     assert files.batch(5, (TOKENS,))[0].shape == (3, LENGTH)
 
 
 def test_another_seed_gives_another_order(files: TokenFiles) -> None:
     other = TokenFiles(files.paths, dtype=str(files.files[0].dtype).removeprefix("torch."), length=LENGTH, seed=2)
-    assert not torch.equal(other.take(0, files.count), files.take(0, files.count))
+    assert not torch.equal(other.take((0, files.count), (0, 5)), files.take((0, files.count), (0, 5)))
 
 
 def test_large_tokens_come_through(tmp_path: Path) -> None:
     big = [2**16 - 1, 2**15, 0, 1, 7]
-    assert TokenFiles([written(tmp_path / "a", big, "H")], dtype="uint16", length=4, seed=0).sample(0).tolist() == big
+    assert (
+        TokenFiles([written(tmp_path / "a", big, "H")], dtype="uint16", length=4, seed=0).sample(0, 0, 5).tolist()
+        == big
+    )
     big = [2**32 - 1, 2**31, 0, 1, 7]
-    assert TokenFiles([written(tmp_path / "b", big, "I")], dtype="uint32", length=4, seed=0).sample(0).tolist() == big
+    assert (
+        TokenFiles([written(tmp_path / "b", big, "I")], dtype="uint32", length=4, seed=0).sample(0, 0, 5).tolist()
+        == big
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 1000])
@@ -109,8 +117,10 @@ def test_what_files_do_not_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tokens are uint16 or uint32, not int8"):
         TokenFiles([ten], dtype="int8", length=1, seed=0)
     files = TokenFiles([ten], dtype="uint16", length=LENGTH, seed=0)
-    with pytest.raises(ValueError, match="but the model knows 5; is --data-type right"):
-        files.batch(0, (feed("tokens", "integers", high=5),))
+    with pytest.raises(
+        TokenError, match="there is the token 7, but the model knows 5, from 0 on; is --data-type right"
+    ):
+        files.batch(0, (feed("tokens", "integers", high=5),))[0].to("cpu")
 
 
 @pytest.mark.parametrize("other", [feed("pixels", "normal"), feed("mask", "mask"), feed("decoder", "integers", high=9)])

@@ -11,11 +11,13 @@ import pytest
 
 from planner.compose import export
 from planner.plan import Plan
+from tests.exporters.ranks import RankProcesses
 from tests.tiny import tiny_graph, tiny_plan
 
 pytest.importorskip("torch")
 
 STEPS = 20
+OPTIONS = ("--steps", str(STEPS), "--dtype", "float64", "--lr", "1e-2")
 
 
 def losses(command: list[str], folder: Path, poison: Path) -> list[float]:
@@ -35,48 +37,37 @@ def losses(command: list[str], folder: Path, poison: Path) -> list[float]:
     return [record["loss"] for record in records]
 
 
-def train_command(*options: str) -> list[str]:
-    return [
-        "train.py",
-        "--steps",
-        str(STEPS),
-        "--dtype",
-        "float64",
-        "--lr",
-        "1e-2",
-        "--log-file",
-        "log.jsonl",
-        *options,
-    ]
-
-
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+def alone(ranks: RankProcesses, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     """Losses of the unsharded model in one process."""
     folder = tmp_path_factory.mktemp("whole")
     export(tiny_plan("whole:1", graph=tiny_graph()), folder / "bundle")
-    return losses([sys.executable, *train_command()], folder / "bundle", folder / "poison")
+    done = ranks.train(1, folder / "bundle", *OPTIONS)
+    assert done.codes == (0,), done.texts
+    return list(done.losses.values())
 
 
-def four_ranks(mesh: str, *presets: tuple[str, str]) -> Plan:
+def plan_of(mesh: str, *presets: tuple[str, str]) -> Plan:
     return tiny_plan(mesh, *presets, graph=tiny_graph())
 
 
 PLANS = {
-    "zero-tp-sp": four_ranks("dp:2,tp:2", ("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp")),
-    "dp4": four_ranks("dp:4", ("data_parallel", "dp")),
+    "zero3": plan_of("dp:2", ("zero3", "dp")),
+    "zero-tp-sp": plan_of("dp:2,tp:2", ("zero3", "dp"), ("megatron", "tp"), ("sequence_parallel", "tp")),
+    "dp4": plan_of("dp:4", ("data_parallel", "dp")),
 }
 
 
-@pytest.mark.parametrize("name", ["zero-tp-sp", pytest.param("dp4", marks=pytest.mark.slow)])
-def test_four_ranks_train_like_one(name: str, alone: list[float], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["zero3", *(pytest.param(n, marks=pytest.mark.slow) for n in ("zero-tp-sp", "dp4"))])
+def test_ranks_train_like_one(name: str, alone: list[float], tmp_path: Path) -> None:
+    """Under torchrun, where every rank loads torch anew: two of them are quick, and see as much of the bundle."""
     export(PLANS[name], tmp_path / "bundle")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-addr", "127.0.0.1",
-        "--master-port", str(port), *train_command(),
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(PLANS[name].decisions.mesh.device_count),
+        "--master-addr", "127.0.0.1", "--master-port", str(port), "train.py", *OPTIONS, "--log-file", "log.jsonl",
     ]  # fmt: skip
     together = losses(command, tmp_path / "bundle", tmp_path / "poison")
     assert together == pytest.approx(alone, rel=1e-10)

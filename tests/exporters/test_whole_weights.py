@@ -110,10 +110,9 @@ FORMS = {form.__name__: form for form in (one_file, many_files, of_torch, of_old
 def whole(graph: str) -> dict[str, Any]:
     """Return the original model's weights by name, in the shapes that it has."""
     config = GRAPHS[graph]
-    blocks = [config.root, *(repeat.block for repeat in config.root.repeats)]
     names = {
         name: p.meta.concrete(frozenset())
-        for block in blocks
+        for block in config.blocks
         for p in block.parameters
         for name in ([p.name.replace("*", f"{i}") for i in range(2)] if "*" in p.name else [p.name])
     }

@@ -1,40 +1,20 @@
 """Rank processes that run functions of a module on one process group, and return what they find."""
 
 import importlib
-import multiprocessing
-import tempfile
 import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
+
+from tests.ranks import processes
 
 
 def run_all(module: str, names: Sequence[str], world: int) -> list[list[object]]:
     """Return what each function gives on each rank, or the text of its error, by function and rank."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch.distributed"])
-    with tempfile.TemporaryDirectory() as folder:
-        pipes, processes = [], []
-        for rank in range(world):
-            mine, its = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(rank, world, str(Path(folder) / "store"), module, tuple(names), its), daemon=True
-            )
-            process.start()
-            its.close()
-            pipes.append(mine)
-            processes.append(process)
-        answers: list[list[object]] = []
-        try:
-            for name in names:
-                assert all(pipe.poll(60) for pipe in pipes), f"{name} gives no answer on all ranks"
-                answers.append([pipe.recv() for pipe in pipes])
-        finally:
-            for process in processes:
-                process.join(5)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
+    answers: list[list[object]] = []
+    with processes(world, _serve, module, tuple(names)) as pipes:
+        for name in names:
+            assert all(pipe.poll(60) for pipe in pipes), f"{name} gives no answer on all ranks"
+            answers.append([pipe.recv() for pipe in pipes])
     return answers
 
 
@@ -51,4 +31,3 @@ def _serve(rank: int, world: int, store: str, module: str, names: tuple[str, ...
             pipe.send(getattr(functions, name)())
         except Exception:
             pipe.send(traceback.format_exc())
-    dist.destroy_process_group()

@@ -88,14 +88,18 @@ def test_an_unknown_precision_lists_the_known():
     with pytest.raises(PlannerError) as caught:
         precision("fp8")
     assert caught.value.code == "plan.precision-unknown"
-    assert str(caught.value) == "There is no precision 'fp8'. Use one of: bf16, bf16-fp32grad, float64, fp16, fp32."
+    known = "bf16, bf16-fp32grad, bf16-fp32sum, float64, fp16, fp32"
+    assert str(caught.value) == f"There is no precision 'fp8'. Use one of: {known}."
 
 
 @pytest.mark.parametrize(
     ("name", "parameter", "gradient", "optimizer"),
     # Rajbhandari et al. 2020, section 3.1: 2 + 2 + 12; with fp32 gradients 18.
-    [("bf16", 2, 2, 12), ("bf16-fp32grad", 2, 4, 12), ("fp16", 2, 2, 12), ("fp32", 4, 4, 8), ("float64", 8, 8, 16)],
-)
+    [
+        ("bf16", 2, 2, 12), ("bf16-fp32grad", 2, 4, 12), ("bf16-fp32sum", 2, 4, 12), ("fp16", 2, 2, 12),
+        ("fp32", 4, 4, 8), ("float64", 8, 8, 16),
+    ],
+)  # fmt: skip
 def test_bytes_per_parameter(name, parameter, gradient, optimizer):
     from planner.core.tensor import DTYPE_BYTES
 

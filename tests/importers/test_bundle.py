@@ -3,7 +3,7 @@
 import gzip
 from dataclasses import replace
 from importlib.resources import files
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -37,8 +37,7 @@ QUICK = ("resnet-50", "whisper-tiny")
 
 
 def nodes(name: str) -> list[Node]:
-    graph = load_zoo(name)
-    return [node for block in (graph.root, *(r.block for r in graph.root.repeats)) for node in block.nodes]
+    return [node for block in load_zoo(name).blocks for node in block.nodes]
 
 
 @pytest.mark.parametrize(("name", "count"), PUBLISHED.items())
@@ -63,10 +62,10 @@ def test_the_graph_is_sound_and_stands_for_its_source(name: str) -> None:
 @pytest.mark.parametrize("name", bundled_names())
 def test_it_opens_in_half_a_second(name: str) -> None:
     module._graph.cache_clear()
-    start = perf_counter()
+    start = process_time()
     load_zoo(name)
-    # Of a quiet machine; tests share theirs.
-    assert perf_counter() - start < 5 * 0.5
+    # Of a fast machine; that of a test may be a slow one.
+    assert process_time() - start < 5 * 0.5
 
 
 def test_another_source_has_no_graph() -> None:

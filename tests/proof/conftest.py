@@ -10,6 +10,7 @@ from planner.compose import bundle
 from planner.plan import Plan
 from planner.proof import Proof, prove_bundle
 from planner.proof.ranks import Ranks
+from tests.ranks import fork_server
 
 Prove = Callable[..., Proof]
 
@@ -18,6 +19,7 @@ Prove = Callable[..., Proof]
 def ranks() -> Iterator[Callable[[int], Ranks]]:
     """Give the running group of a size."""
     pytest.importorskip("torch")
+    fork_server()
     with ExitStack() as running:
         yield cache(lambda world: running.enter_context(Ranks(world, timeout=60.0)))
 

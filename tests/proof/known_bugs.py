@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 WIDTH, HIDDEN, CLASSES, HEADS = 16, 24, 12, 4
+WIDE, DEEP = 512, 8
 
 
 class Preferences(nn.Module):
@@ -73,6 +74,30 @@ class Scaled(nn.Module):
 
     def forward(self, x: Any, target: Any) -> Any:
         return (self.last(torch.tanh(self.up(x)) * self.sinks).squeeze(-1) - target).square().mean()
+
+
+class Stacked(nn.Module):
+    """Products over a wide dim, one after the other: what each loses, the next ones carry on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
+        self.layers = nn.ModuleList(_Wide() for _ in range(DEEP))
+
+    def forward(self, x: Any, target: Any) -> Any:
+        x = self.first(x)
+        for layer in self.layers:
+            x = layer(x)
+        return (self.last(x).squeeze(-1) - target).square().mean()
+
+
+class _Wide(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, WIDE, bias=False), nn.Linear(WIDE, WIDTH, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.down(torch.tanh(self.up(x)))
 
 
 def example(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -25,8 +25,8 @@ CLASSES = {
 
 
 @cache
-def gpt_like() -> ModelGraph:
-    """Return the graph of two layers; positions are added to the tokens, and the head has the tokens' table."""
+def gpt_like(layers: int = 2) -> ModelGraph:
+    """Return the graph of some layers; positions are added to the tokens, and the head has the tokens' table."""
     build = BlockBuilder()
     indices = TensorMeta((symbol("B"), symbol("S")), "int64")
     tokens, labels = build.input("tokens", indices), build.input("labels", indices)
@@ -36,7 +36,7 @@ def gpt_like() -> ModelGraph:
     (positions,) = build.node("transformer/positions", "arange", attributes={"sizes": "S"})
     (placed,) = build.node("transformer.wpe", "embedding", positions, places)
     (x,) = build.node("transformer/add_positions", "add", x, placed)
-    (x,) = build.repeat("transformer.h", 2, _layer(build.meta(x)), x)
+    (x,) = build.repeat("transformer.h", layers, _layer(build.meta(x)), x)
     x = _norm(build, "transformer.ln_f", x)
     (logits,) = build.node("lm_head", "linear", x, table)
     (loss,) = build.node("loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100})
@@ -45,6 +45,47 @@ def gpt_like() -> ModelGraph:
         name="gpt-like", source=ModelSource(name="gpt-like", kind="test", digest=digest("{}"), content="{}"),
         root=root, modules=tuple(Module(path=path, class_name=name) for path, name in CLASSES.items()),
         logits=logits, longest_seq=LENGTH,
+    )  # fmt: skip
+    return replace(graph, feeds=feeds_of(root))
+
+
+@cache
+def odd(kind: str) -> ModelGraph:
+    """Return the graph of a chain of linear layers in which something is read late.
+
+    Parameters
+    ----------
+    kind
+        `skip`: the embedding once more after the layers. `late`: the tokens, by a second embedding after the layers.
+        `twice`: one weight by two linear layers after the layers.
+    """
+    build = BlockBuilder()
+    indices = TensorMeta((symbol("B"), symbol("S")), "int64")
+    tokens, labels = build.input("tokens", indices), build.input("labels", indices)
+    (first,) = build.node("embed", "embedding", tokens, build.parameter("embed.weight", (VOCAB, WIDTH)))
+    inner = BlockBuilder()
+    hidden = inner.input("hidden", build.meta(first))
+    (step,) = inner.node("layers.*.fc", "linear", hidden, inner.parameter("layers.*.fc.weight", (WIDTH, WIDTH)))
+    (out,) = inner.node("layers.*/residual", "add", hidden, step)
+    (x,) = build.repeat("layers", 4, inner.block(out), first)
+    modules = ["embed", "layers.*.fc", "lm_head"]
+    if kind == "skip":
+        (x,) = build.node("joined", "add", x, first, module="")
+    elif kind == "late":
+        (more,) = build.node("late", "embedding", tokens, build.parameter("late.weight", (VOCAB, WIDTH)))
+        (x,) = build.node("joined", "add", x, more, module="")
+        modules.append("late")
+    else:
+        weight = build.parameter("one.weight", (WIDTH, WIDTH))
+        (x,) = build.node("two", "linear", build.node("one", "linear", x, weight)[0], weight)
+        modules += ["one", "two"]
+    (logits,) = build.node("lm_head", "linear", x, build.parameter("lm_head.weight", (VOCAB, WIDTH)))
+    (loss,) = build.node("loss", "cross_entropy", logits, labels, module="", attributes={"ignore_index": -100})
+    root = build.block(loss)
+    classes = {"": "Odd", "layers": "ModuleList", "layers.*": "Layer"} | dict.fromkeys(modules, "Module")
+    graph = ModelGraph(
+        name=f"odd-{kind}", source=ModelSource(name=kind, kind="test", digest=digest("{}"), content="{}"),
+        root=root, modules=tuple(Module(path=path, class_name=name) for path, name in classes.items()), logits=logits,
     )  # fmt: skip
     return replace(graph, feeds=feeds_of(root))
 

@@ -2,10 +2,24 @@
 
 Each test also puts the bug into the exported code and sees the proof fail, so that the plan is one in which it would
 show.
+
+| report | test |
+|---|---|
+| Megatron-LM 7452: weights that ranks use on a part | `test_norms_of_heads_get_the_gradients_of_all_ranks` |
+| Megatron-LM 7452: unequal numbers of labels | `test_ranks_with_unequal_numbers_of_labels_count_by_them` |
+| Megatron-LM 7452: norm of all gradients | `test_numbers_of_heads_count_once_in_the_norm_of_all_gradients` |
+| pytorch 190746 | `test_probabilities_of_sharded_classes_are_read_by_another_loss` |
+| pytorch 172932 | `test_a_partial_value_gets_a_whole_gradient` |
+| pytorch 108840 | `test_a_whole_input_meets_weights_cut_along_it` |
+| torchtitan 1373, transformers 36657 | `test_the_rotated_key_of_all_heads_gets_the_gradients_of_all_heads` |
+| hyper-parallel 685 | `test_an_adapter_beside_a_row_parallel_linear` |
+| hyper-parallel 494 and 379: division by the number of ranks | `test_a_whole_branch_is_added_to_a_partial_one_once` |
+| hyper-parallel 494 and 379: sums in bf16 | `test_partial_results_of_many_ranks_do_not_drift` |
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
@@ -15,14 +29,15 @@ pytest.importorskip("torch")
 
 from torch import nn
 
-from planner.compose import bundle, load_model, train
+from planner.compose import bundle, evaluate, load_model, train
 from planner.core.assignment import Fanout
 from planner.core.graph import ModelGraph
 from planner.plan import Plan
 from planner.proof import Proof, unsharded
 from tests.tiny import tiny_graph, tiny_plan
 
-from .known_bugs import Adapted, Added, Gated, Preferences, Scaled, example
+from .drift import drift
+from .known_bugs import WIDTH, Adapted, Added, Gated, Preferences, Scaled, Stacked, example
 from .norms import gradient_norms
 from .sabotage import sabotages
 from .small_models import latent, model
@@ -198,3 +213,20 @@ def test_numbers_of_heads_count_once_in_the_norm_of_all_gradients() -> None:
     plan = plan_of(Scaled).shard("up", {"n": TP}).shard("mul", {"h": TP}).store("sinks", layout="[tp]")
     (expected,), found = gradient_norms(unsharded(plan)), gradient_norms(plan)
     assert found == (pytest.approx(expected, rel=1e-12),) * 4
+
+
+def test_partial_results_of_many_ranks_do_not_drift(prove_here: ProveHere) -> None:
+    """hyper-parallel 494: partial results were added in bf16, and each addition of two ranks' numbers rounded. With
+    sums in fp32, eight ranks lose little more than one process, which rounds each product once.
+    """
+    plan = Plan.new(graph_of(Stacked), cluster="1x8-h100-sxm", mesh="tp:8", global_batch=32).precise("bf16-fp32grad")
+    plan = plan.shard("layers.*.up", {"n": TP}).shard("layers.*.down", {"k": TP})
+    wide = plan.precise("bf16-fp32sum")
+    alone, ((together, passed), (as_they_are, _)) = drift(wide, plan)
+    assert together < 1.25 * alone
+    assert as_they_are > 1.4 * alone
+    # What ran passed the bytes that are planned and priced.
+    rows = [row for row in evaluate(wide).collectives for _ in range(row.count)]
+    assert passed == Counter((row.kind, row.axes, row.payload_bytes, row.payload_bytes) for row in rows)
+    assert {row.payload_bytes for row in rows} == {32 * WIDTH * 4}
+    assert_proven(prove_here(wide))

@@ -116,7 +116,11 @@ def test_gpt2(prove_here: Callable[..., Proof], name: str, dropped: bool) -> Non
     assert_proven(prove_here(plan))
 
 
-@pytest.mark.parametrize("name", PLANS)
+ON_PROCESSES = ("dp4", "tp4-sp", "zero2-tp2-sp", "zero2-tp2-dp2")
+"""Batch, widths, sequence and storage are cut, on four ranks and on eight; threads take all plans."""
+
+
+@pytest.mark.parametrize("name", [n if n in ON_PROCESSES else pytest.param(n, marks=pytest.mark.slow) for n in PLANS])
 def test_preset_on_processes(prove: Callable[..., Proof], name: str) -> None:
     """What threads prove, processes joined by gloo prove."""
     test_preset(prove, name, "llama-biased", True)

@@ -196,3 +196,28 @@ def compare(mesh: DeviceMesh, shape: tuple[int, ...], make: Make, sources: list[
                 assert paid <= least * (1 + slack) + 1e-10, str(plan)
                 exchanges = sum(step.kind == "exchange" for step in plan.steps)
                 assert paid >= least - 1e-10 or len(plan.steps) > 5 or exchanges > 1, str(plan)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "shape", "steps"),
+    [
+        ("[dp, -, -] +tp", "[dp, -, -]", SHAPE, "all_reduce over tp in float32"),
+        ("[dp, -, -] +tp", "[dp, tp, -]", SHAPE, "reduce_scatter dim 1 over tp in float32"),
+        # Unequal parts are sent as they are, and added in float32 by who gets them.
+        ("[dp, -, -] +tp", "[dp, tp, -]", (64, 130, 256), "reduce_scatter dim 1 over tp"),
+        ("[dp, -, -] max(tp)", "[dp, -, -]", SHAPE, "all_reduce over tp"),
+        ("[dp, tp, -]", "[dp, -, -]", SHAPE, "all_gather dim 1 over tp"),
+    ],
+)
+def test_sums_are_added_in_a_wider_type(source: str, target: str, shape: tuple[int, ...], steps: str) -> None:
+    asked: list[Step] = []
+
+    def price(step: Step) -> float:
+        asked.append(step)
+        return prices.launches(MESH)(step)
+
+    found = Planner(MESH, price, added_in="float32").plan(Layout.parse(source), Layout.parse(target), shape)
+    assert ", then ".join(map(str, found.steps)) == steps
+    # The price of a way depends on it.
+    assert {step.added_in for step in found.steps} <= {step.added_in for step in asked}
+    assert all(step.added_in for step in asked if step.kind == "all_reduce" and step.source.reduce == "sum")

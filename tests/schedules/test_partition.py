@@ -77,6 +77,13 @@ def test_deep_models_of_equal_layers_are_quick() -> None:
     assert max(found.rank_seconds) == pytest.approx(24.0)
 
 
+@pytest.mark.parametrize("largest", [1.0, 70e9])
+def test_layers_that_are_nothing_beside_the_memory(largest: float) -> None:
+    """A solver takes no coefficient of 1e-11."""
+    layers = (_layer(1.0, largest), *(_layer(1.0) for _ in range(3)), _layer(1.0, largest))
+    assert partition(layers, loop(2, 2), (80e9,) * 2).cuts in {(0, 2, 5), (0, 3, 5)}
+
+
 def test_costs_of_a_stage_are_the_sums() -> None:
     left, right = StageTimes(forward=1, backward_input=2, backward_weight=3, send_forward=4, send_backward=5), _layer(1)
     both = join((left, right))

@@ -151,7 +151,8 @@ ALIASES = [
 @pytest.mark.parametrize(("text", "shape", "local"), ALIASES)
 def test_slices_of_aliases(text: str, shape: tuple[int, ...], local: tuple[int, ...]) -> None:
     layout = alias_layout.read(text)
-    assert layout.triple(shape).slice_shape == local
+    mesh, named = layout.named()
+    assert named.local_shape(shape, mesh) == local
     assert str(alias_layout.read(str(layout))) == str(layout)
 
 

@@ -131,8 +131,11 @@ class Lines:
         layers = run.layers
         held = reach(run.path, module, self.kinds)
         if self.kinds.get(run.path) != "list":
+            if run.period == 1 and not others and self._is_whole(run):
+                return [f"{held}.values()"]
             each = (layers.part(place, layers.count) for place in range(run.period))
-            spans = (f"range({part.first}, {layers.last + 1}, {run.period})" for part in each)
+            step = f", {run.period}" if run.period > 1 else ""
+            spans = (f"range({part.first}, {layers.last + 1}{step})" for part in each)
             return [f"({held}[str(index)] for index in {span})" for span in spans]
         if run.period > 1:
             ends = [layers.first + place for place in range(run.period)]
@@ -195,7 +198,9 @@ class Lines:
         if not moved.steps:
             return f"{moved.target} as it is" if moved.source == moved.target else f"{moved.source} is {moved.target}"
         passed = [
-            format_bytes(nbytes((max(s.source_elements, s.target_elements),), self.dtypes.get(dtype, dtype)))
+            format_bytes(
+                nbytes((max(s.source_elements, s.target_elements),), s.added_in or self.dtypes.get(dtype, dtype))
+            )
             for s in moved.steps
         ]
         return f"{moved.source} → {moved.target}, {' + '.join(passed)}"

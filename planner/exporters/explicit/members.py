@@ -21,11 +21,14 @@ class Made:
         How many modules of a list it makes.
     several
         Whether it is an iterable of them, and no module.
+    numbered
+        The same as entries of a dict by their numbers, where that is shorter than a zip.
     """
 
     text: str
     count: int = 1
     several: bool = False
+    numbered: str = ""
 
 
 @dataclass(slots=True)
@@ -99,11 +102,14 @@ class Member:
             return f"nn.ModuleList([{', '.join(parts)}])"
         held = ", ".join(child.entry(token) for token, child in self.children.items())
         if not self.weights:
-            return f"nn.ModuleDict({{{held}}})"
+            alone = next(iter(self.children.values())).made if len(self.children) == 1 else None
+            return f"nn.ModuleDict({{{alone.numbered if alone and alone.numbered else held}}})"
         return f"Weights(mesh, {self.weights})" + (f".holding({{{held}}})" if held else "")
 
     def entry(self, token: str) -> str:
         """Return the member as an entry of a dict."""
+        if self.made and self.made.numbered:
+            return f"**{{{self.made.numbered}}}"
         if self.made and self.made.several:
             places = f"range({token}, {int(token) + self.made.count})"
             return f"**dict(zip(map(str, {places}), ({self.made.text}), strict=True))"

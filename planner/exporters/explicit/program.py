@@ -108,7 +108,7 @@ def containers(graph: ModelGraph) -> frozenset[str]:
     lists = {list_of(repeat.name)[0] for repeat in graph.root.repeats}
     parents = {parent(m.path) for m in graph.modules}
     single = {m.path for m in graph.modules} - parents
-    for block in (graph.root, *(repeat.block for repeat in graph.root.repeats)):
+    for block in graph.blocks:
         single -= {a.module for a, b in pairwise(block.nodes) if a.module == b.module}
     return frozenset(
         m.path for m in graph.modules if m.path and (m.class_name in CONTAINERS or m.path in lists or m.path in single)

@@ -10,10 +10,20 @@ from .script import step_text
 TRIED = ("2.13.0",)
 """Versions of torch with which exported bundles were run."""
 
+_STAGES = """\
+| `stages.py` | the stages, what passes between them, and the ranks that hold copies of one parameter |
+| `schedule.csv` | who does what when, a row a rank in PyTorch's format: `2F0` is the forward of stage 2, microbatch 0 |
+"""
+_RUN = """
+**Stages.** Where `torch.distributed.pipelining` has the schedule, it runs the stages; else, and with `--pipelining
+table`, each rank runs its row of `schedule.csv` by the loop in `parallel/pipeline.py`.
+"""
+
 
 def write_readme(training: TrainingGraph, decisions: Decisions, cluster: ClusterSpec) -> str:
     """Return `README.md`: what the files are, how to start, what can be set, and what the bundle needs."""
     graph = training.assignment.graph
+    stages, run = (_STAGES, _RUN) if decisions.pipeline else ("", "")
     return f"""\
 # {graph.name} on {cluster.name}
 
@@ -30,11 +40,11 @@ python train.py --help                                         # every option
 | file | what it is |
 |---|---|
 | `model.py` | the model on local shards; a comment above each `reshard` and `fan_out` names the plan's edge |
-| `train.py` | the settings of the plan, and the start of training |
+{stages}| `train.py` | the settings of the plan, and the start of training |
 | `parallel/` | the runtime, plain `torch.distributed` |
 | `launch/` | `torchrun.sh` for each node, `slurm.sbatch`, `kubernetes.yaml` |
 | `plan.json` | the decisions that this was written from; `shardwright evaluate plan.json` opens it |
-
+{run}
 **Data.** `--data` takes files of raw tokens, `uint16` or `uint32` (`--data-type`), without a header. Samples do not
 overlap, every epoch takes each of them once in a new order, and any mesh of any number of ranks gets the same global
 batches. For other inputs, give `parallel.trainer.Training.step` a source of your own: a function from the step and the

@@ -41,6 +41,7 @@ def write_script(plan: EvaluatedPlan, classes: tuple[str, ...]) -> str:
         "samples": decisions.global_batch,
         "microbatches": decisions.microbatches,
         "dtype": precision.compute,
+        **({"gradient_dtype": precision.gradient} if precision.gradient != precision.compute else {}),
         "regather": any(f.regather for scope in training.scopes for f in scope.fanouts),
     }
     feeds = list(_feeds(training, decisions))

@@ -59,4 +59,5 @@ def _axes(axes: Axes) -> str:
 
 def _reduction(step: Step) -> list[str]:
     reduces = step.kind in ("all_reduce", "reduce_scatter") and step.source.reduce != "sum"
-    return [f'op="{step.source.reduce}"'] if reduces else []
+    wide = [f'dtype="{step.added_in}"'] if step.added_in else []
+    return ([f'op="{step.source.reduce}"'] if reduces else []) + wide

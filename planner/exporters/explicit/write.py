@@ -215,7 +215,7 @@ class Writer:
                 elif not isinstance(line, Call) and isinstance(line.what, Assembly):
                     run = line.what
                     place = _below(f"{run.path}.{run.layers.first}", module)
-                    found.at(place).made = Made(self._run(run), run.layers.count, several=True)
+                    found.at(place).made = self._run(run)
         for leaf, parameters in self._leaves(module).items():
             if leaf != module:
                 member = found.at(_below(leaf, module))
@@ -240,20 +240,23 @@ class Writer:
         name = self.class_names.get((scope, module), "?")
         return f"{name}(mesh{f', {layer}' * layered})"
 
-    def _run(self, run: Assembly) -> str:
-        """Return the generator of a run's layers."""
+    def _run(self, run: Assembly) -> Made:
+        """Return what makes a run's layers."""
         scope = self.training.assignment.assemblies.index(run)
         layered = any(OPS[assigned.node.op].layered for assigned in run.nodes)
         layers, top = run.layers, run.templates[0]
         if run.period == 1:
-            each = f"layer in range({layers.first}, {layers.last + 1})" if layered else f"_ in range({layers.count})"
-            return f"{self._class(scope, top, layered)} for {each}"
+            made = self._class(scope, top, layered)
+            each = f"for layer in range({layers.first}, {layers.last + 1})"
+            text = f"{made} {each}" if layered else f"{made} for _ in range({layers.count})"
+            return Made(text, layers.count, several=True, numbered=f"str(layer): {made} {each}")
         makers = [
             self._class(scope, path, layered, f"layer + {place}" if place else "layer")
             for place, path in enumerate(run.templates)
         ]
         start = f"range({layers.first}, {layers.last + 1}, {run.period})" if layered else f"range({run.count})"
-        return f"made for {'layer' if layered else '_'} in {start} for made in ({', '.join(makers)})"
+        each = f"made for {'layer' if layered else '_'} in {start} for made in ({', '.join(makers)})"
+        return Made(each, layers.count, several=True)
 
     def _weights(self, parameters: list[ParameterLayout]) -> str:
         updates = [entry for p in parameters if (entry := self._update(p.parameter.name))]

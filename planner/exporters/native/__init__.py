@@ -1,4 +1,4 @@
-"""The native exporter: plans that `parallelize_module` and `fully_shard` express → the script one writes by hand."""
+"""The native exporter: plans that `parallelize_module`, `fully_shard` and pipelining express → the script by hand."""
 
 from __future__ import annotations
 

@@ -5,27 +5,23 @@ Its text holds no shapes of shards: under tensor parallelism the same lines run 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...core.assignment import AssignedNode, ParameterLayout, TrainingGraph
-from ...core.mesh import DeviceMesh
-from ...ops import OPS, Local
 from ..explicit.classes import Call, fold
 from ..explicit.distinct import Classes
 from ..explicit.lines import WIDTH, Lines, Names
-from ..explicit.local import local_of
 from ..explicit.members import Made, Member, assigned, reach
 from ..explicit.program import ParameterUse, Program, Statement, containers, parent, programs, within
 from ..explicit.wrap import assignment, wrapped
 from ..explicit.write import ClassText, Writer
 from .modules import TorchModule
-from .problems import Problems
+from .texts import Texts
 
+W = TypeVar("W", bound="ModelWriter")
 OPERATORS = "from parallel import operators as ops"
-OPEN = ("split_heads", "reshape")
-"""Operators whose lines may leave any one size open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,65 +36,84 @@ class Model:
         Path of a module's class → the variables that its forward function takes, in order.
     functions
         Path of a module's class → how many forward functions it has.
+    classes
+        Path of a module → its class, and the text of that.
+    kinds
+        Path of a module that only holds others → `list` or `dict`.
+    parameters
+        Names of the parameters outside of the layers.
     """
 
     text: str
     root: str
     arguments: Mapping[str, tuple[str, ...]]
     functions: Mapping[str, int]
+    classes: Mapping[str, tuple[str, str]]
+    kinds: Mapping[str, str]
+    parameters: tuple[str, ...]
 
 
-def write_model(
-    training: TrainingGraph, alone: TrainingGraph, modules: Mapping[str, TorchModule], problems: Problems, *, low: bool
-) -> Model:
+def write_model(alone: TrainingGraph, modules: Mapping[str, TorchModule], texts: Texts) -> Model:
     """Return `model.py`.
 
     Parameters
     ----------
-    training, alone
-        The plan's training graph, and that of the same model on one rank.
-    problems
-        Told of lines that would differ from rank to rank.
-    low
-        Whether the model computes in fewer bits than fp32, in which the loss is taken.
+    alone
+        The training graph of the model on one rank.
     """
     graph = alone.assignment.graph
-    lists = containers(graph)
-    made = [_with_modules(program, modules) for program in programs(alone)]
-    own = [p.parameter.name for p in alone.scopes[0].assembly.parameters]
-    tops = {
-        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
-        for index, program in enumerate(made)
-    }
     written = Classes(reserved=frozenset({"F", "nn", "ops", "torch"}))
     names = written.begin()
-    texts = _Texts(training=training, alone=alone.assignment.mesh, problems=problems, low=low)
     arguments: dict[str, tuple[str, ...]] = {}
     functions: dict[str, int] = {}
-    for index in (*range(1, len(tops)), 0):
-        writer = ModelWriter(
-            training=alone,
-            scope=index,
-            tops=tops,
-            class_names=names,
-            dtypes={},
-            marked={},
-            title="the whole model",
-            modules=modules,
-            texts=texts,
-        )
+    classes: dict[str, tuple[str, str]] = {}
+    kinds: dict[str, str] = {}
+    for writer in writers(alone, names, modules, texts, ModelWriter):
         for module, bodies in writer.bodies.items():
             wanted = next(m.class_name for m in graph.modules if m.path == module)
-            written.add(index, module, wanted, writer.write(module))
+            found = writer.write(module)
+            written.add(writer.scope, module, wanted, found)
             arguments[module] = tuple(name for name, _ in bodies[0].inputs)
             functions[module] = len(bodies)
+            classes[module] = names[writer.scope, module], found.text
+        kinds |= writer.lines.kinds
     text = "\n\n".join(each for each, _ in written.texts())
     head = [
         f'"""{graph.name}, as one device would run it; parallelize.py spreads it over ranks."""\n', "import torch",
         *(["import torch.nn.functional as F"] if "F." in text else []), "from torch import nn",
         *(["", OPERATORS] if "ops." in text else []),
     ]  # fmt: skip
-    return Model(text="\n".join(head) + "\n\n\n" + text, root=names[0, ""], arguments=arguments, functions=functions)
+    return Model(
+        text="\n".join(head) + "\n\n\n" + text, root=names[0, ""], arguments=arguments, functions=functions,
+        classes=classes, kinds=kinds, parameters=tuple(p.name for p in graph.root.parameters),
+    )  # fmt: skip
+
+
+def writers(
+    alone: TrainingGraph, names: dict[tuple[int, str], str], modules: Mapping[str, TorchModule], texts: Texts,
+    made: Callable[..., W],
+) -> Iterator[W]:  # fmt: skip
+    """Yield what writes the classes of each scope, the layers' before those that hold them.
+
+    Parameters
+    ----------
+    names
+        Scope and module path → class name, of the classes that are written before the next writer is asked for.
+    made
+        Makes a writer.
+    """
+    lists = containers(alone.assignment.graph)
+    plain = [_with_modules(program, modules) for program in programs(alone)]
+    own = [p.parameter.name for p in alone.scopes[0].assembly.parameters]
+    tops = {
+        index: fold(program, (*own, *(p.parameter.name for p in program.assembly.parameters)), lists)
+        for index, program in enumerate(plain)
+    }
+    for index in (*range(1, len(tops)), 0):
+        yield made(
+            training=alone, scope=index, tops=tops, class_names=names, dtypes={}, marked={}, title="the whole model",
+            modules=modules, texts=texts,
+        )  # fmt: skip
 
 
 def _with_modules(program: Program, modules: Mapping[str, TorchModule]) -> Program:
@@ -112,82 +127,11 @@ def _with_modules(program: Program, modules: Mapping[str, TorchModule]) -> Progr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Texts:
-    """The torch expression of an operator, the same on every rank."""
-
-    training: TrainingGraph
-    alone: DeviceMesh
-    problems: Problems
-    low: bool
-    runs: dict[str, list[AssignedNode]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for assembly in self.training.assignment.assemblies:
-            for node in assembly.nodes:
-                self.runs.setdefault(node.node.origin or node.node.name, []).append(node)
-
-    def of(self, node: AssignedNode, arguments: tuple[str, ...], device: str) -> str:
-        """Return the expression of an operator on named operands."""
-        operator = node.node
-        if operator.op == "cross_entropy":
-            return _loss(dict(operator.attributes), arguments, self.low)
-        if any(made.node.origin for made in self.runs.get(operator.name, ())):
-            parts = ", ".join(dict.fromkeys(made.node.op for made in self.runs[operator.name]))
-            self.problems.add(operator.name, f"{operator.op} is computed in parts ({parts}) on shards of a dim that "
-                              "torch's own call needs whole")  # fmt: skip
-            return "…"
-        symbols, mesh = self.training.assignment.symbols, self.training.assignment.mesh
-        local = local_of(operator, node.strategy, arguments, symbols, self.alone)
-        text = OPS[operator.op].torch(local)
-        sharded = [local_of(operator, made.strategy, arguments, symbols, mesh) for made in self.runs[operator.name]]
-        for each in sharded:
-            found = _opened(text, OPS[operator.op].torch(each))
-            if found != text and (not found or not _may_open(local, each)):
-                self.problems.add(operator.name, f"its line holds sizes of a shard ({text}), and the model's own line "
-                                  "has to serve all ranks")  # fmt: skip
-                return text
-            text = found
-        text = text.replace("mesh.device", device)
-        if "mesh." in text:
-            self.problems.add(operator.name, f"{operator.op} asks the plan's runtime ({text}), which this form lacks")
-        return text
-
-
-def _may_open(whole: Local, shard: Local) -> bool:
-    """Return whether an operator finds a size by itself that its line leaves open."""
-    if whole.node.op != "expand":
-        return whole.node.op in OPEN
-    # Here -1 means what the operand has, so it can't be a size that is expanded.
-    before, after = whole.operands[0], whole.results[0]
-    kept = dict(zip(range(-len(before), 0), before, strict=True))
-    return all(kept.get(d - len(after)) == size for d, size in enumerate(after) if size != shard.results[0][d])
-
-
-def _opened(text: str, other: str) -> str:
-    """Return a line with the only number that differs in another left open, as -1; empty if more differs."""
-    ours, theirs = (re.findall(r"-?\d+|[^\d-]+|-", line) for line in (text, other))
-    unlike = [place for place, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b]
-    if len(ours) != len(theirs) or len(unlike) > 1:
-        return ""
-    if unlike and (not theirs[unlike[0]].lstrip("-").isdigit() or not ours[unlike[0]].lstrip("-").isdigit()):
-        return ""
-    return "".join("-1" if place in unlike else token for place, token in enumerate(ours))
-
-
-def _loss(given: Mapping[str, object], arguments: tuple[str, ...], low: bool) -> str:
-    smoothing = given.get("label_smoothing")
-    options = [f"ignore_index={given['ignore_index']}", *([f"label_smoothing={smoothing!r}"] if smoothing else [])]
-    logits, labels = arguments
-    rows = f"{logits}.flatten(0, -2)" + ".float()" * low
-    return f'F.cross_entropy({rows}, {labels}.flatten(), reduction="sum", {", ".join(options)})'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLines(Lines):
     """Lines without meshes: operators, calls of modules, loops over layers."""
 
     modules: Mapping[str, TorchModule]
-    texts: _Texts
+    texts: Texts
 
     def _line(self, item: Statement | Call, names: Names, module: str) -> Iterator[str]:
         if isinstance(item, Call) or not isinstance(item.what, AssignedNode):
@@ -207,7 +151,7 @@ class ModelWriter(Writer):
     """Writes plain classes of torch."""
 
     modules: Mapping[str, TorchModule]
-    texts: _Texts
+    texts: Texts
 
     def __post_init__(self) -> None:
         Writer.__post_init__(self)

@@ -44,10 +44,9 @@ class TorchModule:
 
 def torch_modules(graph: ModelGraph) -> dict[str, TorchModule]:
     """Return the modules of torch by their paths, which are the names of their operators."""
-    blocks = (graph.root, *(repeat.block for repeat in graph.root.repeats))
     paths = {module.path for module in graph.modules}
     found = {}
-    for block in blocks:
+    for block in graph.blocks:
         times: dict[str, int] = {}
         for node in block.nodes:
             times[node.module] = times.get(node.module, 0) + 1

@@ -34,6 +34,7 @@ class Problems:
         more = f" And {len(listed) - SHOWN} more." if len(listed) > SHOWN else ""
         raise ExportError(
             "export.native-decisions",
-            f"parallelize_module and fully_shard can't express this plan. {' '.join(listed[:SHOWN])}{more}",
+            "parallelize_module, fully_shard and torch's pipelining can't express this plan. "
+            f"{' '.join(listed[:SHOWN])}{more}",
             REMEDY, subject=next(iter(self.found)),
         )  # fmt: skip

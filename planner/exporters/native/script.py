@@ -7,29 +7,23 @@ from collections.abc import Iterator, Mapping
 from ...core.assignment import Assembly, TrainingGraph
 from ...core.graph import Node
 from ...core.plan import Decisions, Precision
+from ...core.stage import plain
 from ..explicit.lines import WIDTH
 from ..explicit.script import feed_lines
 from ..explicit.wrap import wrapped
-from .modules import TorchModule
 from .sharding import Sharding, mesh_dims
-from .styles import Style, Styles
+from .spread import Spread
+from .tables import Table
 
-LOW = ("bfloat16", "float16")
 
-
-def write_parallelize(
-    training: TrainingGraph, styles: Styles, sharding: Sharding, modules: Mapping[str, TorchModule],
-    precision: Precision,
-) -> str:  # fmt: skip
+def write_parallelize(training: TrainingGraph, spread: Spread, precision: Precision) -> str:
     """Return `parallelize.py`."""
-    runs = training.assignment.assemblies
-    plans = {index: found for index, found in styles.scopes.items() if found}
-    body = [*_mesh(training, sharding), "", "", *_parallelize(training, sharding, modules, precision, plans)]
-    tables = [line for index, found in plans.items() for line in _table(runs[index], found)]
+    body = [*_mesh(training, spread.sharding), "", "", *_parallelize(training, spread, precision)]
+    lines = [line for table in spread.tables for line in _table(table)]
     functions = "\n".join(body)
-    imports = _imports("\n".join([*tables, functions]))
+    imports = _imports("\n".join([*lines, functions]))
     title = f"How {training.assignment.graph.name} lies on the mesh {training.assignment.mesh}."
-    listed = "\n".join(["", *tables, "", "", ""]) if tables else "\n\n"
+    listed = "\n".join(["", *lines, "", "", ""]) if lines else "\n\n"
     return f'"""{title}"""\n\n{imports}\n{listed}{functions}\n'
 
 
@@ -52,25 +46,11 @@ def _imports(code: str) -> str:
     return "\n".join(lines)
 
 
-def _table(assembly: Assembly, found: Mapping[str, Style]) -> Iterator[str]:
-    yield f"{_constant(assembly)}: dict[str, ParallelStyle] = {{"
-    for path, style in found.items():
-        yield from wrapped(f'    "{_inner(path, assembly)}": {style},', WIDTH)
+def _table(table: Table) -> Iterator[str]:
+    yield f"{table.constant}: dict[str, ParallelStyle] = {{"
+    for path, style in table.styles.items():
+        yield from wrapped(f'    "{path}": {style},', WIDTH)
     yield "}"
-
-
-def _constant(assembly: Assembly) -> str:
-    words = assembly.title.replace(".", "_").replace("-", "_").replace("+", "_").upper()
-    return f"{words or 'MODEL'}_PLAN"
-
-
-def _inner(path: str, assembly: Assembly) -> str:
-    """Return a module's path below the layer; of an iteration of several layers, with the layer's place in front."""
-    if not assembly.name:
-        return path
-    place, top = next((i, top) for i, top in enumerate(assembly.templates) if path == top or path.startswith(f"{top}."))
-    inner = path[len(top) + 1 :]
-    return f"{place}.{inner}" if assembly.period > 1 else inner
 
 
 def _mesh(training: TrainingGraph, sharding: Sharding) -> Iterator[str]:
@@ -93,24 +73,26 @@ def _mesh(training: TrainingGraph, sharding: Sharding) -> Iterator[str]:
     yield f"    return DeviceMesh(device_type, ranks, mesh_dim_names=({names}{comma}))"
 
 
-def _parallelize(
-    training: TrainingGraph, sharding: Sharding, modules: Mapping[str, TorchModule], precision: Precision,
-    plans: Mapping[int, Mapping[str, Style]],
-) -> Iterator[str]:  # fmt: skip
-    runs = training.assignment.assemblies
+def _parallelize(training: TrainingGraph, spread: Spread, precision: Precision) -> Iterator[str]:
+    runs, sharding = training.assignment.assemblies, spread.sharding
+    what = "one stage of a model" if sharding.pipeline else "a model"
     yield "def parallelize(model: nn.Module, mesh: DeviceMesh) -> nn.Module:"
-    yield '    """Spread a model, whose parameters may be on the meta device, over the mesh."""'
+    yield f'    """Spread {what}, whose parameters may be on the meta device, over the mesh."""'
+    if sharding.pipeline and (spread.tables or spread.everywhere != frozenset(spread.lists)):
+        yield "    held = dict(model.named_modules())"
     if sharding.tensor:
         yield f'    {sharding.tensor} = mesh["{sharding.tensor}"]'
-        for index in sorted(plans):
-            yield from _styled(runs[index], sharding.tensor)
-        tied = [found for found in modules.values() if found.tied]
-        if tied:
+        for table in spread.tables:
+            yield from _styled(table, sharding)
+        if spread.ties:
             yield "    # parallelize_module gave each of the tied modules a parameter of its own."
-        for found in tied:
-            yield f'    model.get_submodule("{found.path}").weight = model.get_parameter("{found.tied}")'
+        for path, tied in spread.ties.items():
+            if sharding.pipeline:
+                yield f'    if "{path}" in held:'
+            indent = "    " * bool(sharding.pipeline)
+            yield f'{indent}    model.get_submodule("{path}").weight = model.get_parameter("{tied}")'
     dims = mesh_dims(sharding, training.assignment.mesh)
-    names = [name for name, axes in dims if axes != (sharding.tensor,)]
+    names = [name for name, axes in dims if axes not in {(sharding.tensor,), (sharding.pipeline,)}]
     if not sharding.shard:
         yield f"    # Nothing is sharded over the samples' axes: shards of one rank, {_whole(sharding)}."
     yield f"    data = mesh[{', '.join(map(repr, names))}]".replace("'", '"')
@@ -123,15 +105,19 @@ def _parallelize(
         options.append("mp_policy=policy")
     if sharding.dims:
         homes = {p.parameter.name: assembly for assembly in runs for p in assembly.parameters}
-        entries = {f'"{_pattern(name, homes[name])}": Shard({dim})': None for name, dim in sharding.dims}
+        entries = {
+            f'"{pattern_of(sharding.names.get(name, name), homes[name])}": Shard({dim})': None
+            for name, dim in sharding.dims
+        }
         yield "    # What the ranks do not divide along the first dim."
         yield from wrapped(f"    cuts = {{{', '.join(entries)}}}", WIDTH)
         yield "    placements: dict[nn.Parameter, Shard] = {}"
         yield "    for pattern, cut in cuts.items():"
         yield "        placements |= {p: cut for name, p in model.named_parameters() if fnmatch(name, pattern)}"
         options.append("shard_placement_fn=placements.get")
-    for path in dict.fromkeys(run.path for run in runs[1:]):
-        yield f'    for layer in model.get_submodule("{path}").children():'
+    for path in spread.lists:
+        found = f'model.get_submodule("{path}")' if path in spread.everywhere else f'held.get("{path}", nn.Module())'
+        yield f"    for layer in {found}.children():"
         yield f"        fully_shard(layer, {', '.join(options)})"
     yield f"    fully_shard(model, {', '.join(options)})"
     yield "    for module in model.modules():"
@@ -146,37 +132,50 @@ def _whole(sharding: Sharding) -> str:
     return f"reduced over {' and '.join(sharding.replicate)}" if sharding.replicate else "for their precision"
 
 
-def _styled(assembly: Assembly, axis: str) -> Iterator[str]:
-    constant = _constant(assembly)
-    if not assembly.name:
-        yield f"    parallelize_module(model, {axis}, {constant})"
+def _styled(table: Table, sharding: Sharding) -> Iterator[str]:
+    """Yield the lines that give modules their styles; a stage gives them to those that it has."""
+    axis, constant, layers = sharding.tensor, table.constant, table.layers
+    if not table.path:
+        given = constant
+        if sharding.pipeline:
+            given = f"{{path: style for path, style in {constant}.items() if path in held}}"
+        yield f"    parallelize_module(model, {axis}, {given})"
         return
-    layers = assembly.layers
     start = f"{layers.first}, " if layers.first or layers.step > 1 else ""
-    if assembly.period == 1:
+    if table.period == 1:
         step = f", {layers.step}" if layers.step > 1 else ""
         yield f"    for index in range({start}{layers.last + 1}{step}):"
-        yield f'        parallelize_module(model.get_submodule(f"{assembly.path}.{{index}}"), {axis}, {constant})'
+        if sharding.pipeline:
+            yield f'        if f"{table.path}.{{index}}" in held:'
+            yield f'            parallelize_module(held[f"{table.path}.{{index}}"], {axis}, {constant})'
+        else:
+            yield f'        parallelize_module(model.get_submodule(f"{table.path}.{{index}}"), {axis}, {constant})'
         return
-    yield f"    for index in range({layers.first}, {layers.last + 1}, {assembly.period}):"
+    yield f"    for index in range({layers.first}, {layers.last + 1}, {table.period}):"
     yield f"        for path, style in {constant}.items():"
     yield '            place, _, inner = path.partition(".")'
-    yield f'            layer = model.get_submodule(f"{assembly.path}.{{index + int(place)}}")'
-    yield f"            parallelize_module(layer, {axis}, {{inner: style}})"
+    if sharding.pipeline:
+        yield f'            if f"{table.path}.{{index + int(place)}}" in held:'
+        yield f'                layer = held[f"{table.path}.{{index + int(place)}}"]'
+        yield f"                parallelize_module(layer, {axis}, {{inner: style}})"
+    else:
+        yield f'            layer = model.get_submodule(f"{table.path}.{{index + int(place)}}")'
+        yield f"            parallelize_module(layer, {axis}, {{inner: style}})"
 
 
 def write_train(
-    training: TrainingGraph, styles: Styles, sharding: Sharding, decisions: Decisions, precision: Precision,
-    loss: Node, root: str,
+    training: TrainingGraph, sharding: Sharding, decisions: Decisions, precision: Precision, loss: Node, root: str, *,
+    vocab_sharded: bool,
 ) -> str:  # fmt: skip
     """Return `train.py`."""
     assignment = training.assignment
-    data = tuple(n for n, axes in mesh_dims(sharding, assignment.mesh) if axes and axes != (sharding.tensor,))
+    others = {(sharding.tensor,), (sharding.pipeline,)}
+    data = tuple(n for n, axes in mesh_dims(sharding, assignment.mesh) if axes and axes not in others)
     starts: dict[str, list[str]] = {"ones": [], "zeros": []}
     for assembly in assignment.assemblies:
         for p in assembly.parameters:
             if p.parameter.initial in starts:
-                starts[p.parameter.initial].append(_pattern(p.parameter.name, assembly))
+                starts[p.parameter.initial].append(pattern_of(plain(p.parameter.name), assembly))
     fields: Mapping[str, object] = {
         "data": data,
         "samples": decisions.global_batch,
@@ -184,27 +183,31 @@ def write_train(
         "labels": loss.operands[1],
         "ignored": dict(loss.attributes)["ignore_index"],
         "dtype": precision.master,
-        "sync_each": not sharding.deferred,
-        "vocab_sharded": styles.loss_parallel,
+        "sync_each": not (sharding.deferred or sharding.pipeline),
+        "vocab_sharded": vocab_sharded,
     } | {name: tuple(dict.fromkeys(found)) for name, found in starts.items() if found}
     body = "".join(
         f"    {line}\n"
         for name, value in fields.items()
         for line in wrapped(f"{name}={value!r},".replace("'", '"'), WIDTH)
     )
+    spread = "in_stages" if sharding.pipeline else "parallelize"
+    imported = "from parallelize import device_mesh"
+    imported += "\nfrom pipeline import in_stages\n" if sharding.pipeline else ", parallelize\n"
     return (
         f'"""Train {assignment.graph.name} by the plan in plan.json; the files in launch/ start it."""\n\n'
         f"from model import {root}\n"
         "from parallel.data import Feed\n"
         "from parallel.native import Settings, main\n"
-        "from parallelize import device_mesh, parallelize\n\n"
+        f"{imported}\n"
         f"MODEL = {root}\n"
         f"SETTINGS = Settings(\n{body}    inputs=(\n{feed_lines(training, decisions)}    ),\n)\n\n"
-        'if __name__ == "__main__":\n    main(MODEL, parallelize, device_mesh, SETTINGS)\n'
+        'if __name__ == "__main__":\n    main(MODEL, '
+        f"{spread}, device_mesh, SETTINGS)\n"
     )
 
 
-def _pattern(name: str, assembly: Assembly) -> str:
+def pattern_of(name: str, assembly: Assembly) -> str:
     """Return a pattern for the names of a parameter in all layers of its list."""
     for top in assembly.templates:
         if assembly.name and name.startswith(f"{top}."):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from ...core.assignment import ParameterLayout, TrainingGraph
@@ -35,6 +35,10 @@ class Sharding:
         Whether the plan stores shards, too; else only gradients and optimizer state are shards (ZeRO-2).
     notes
         Sentences on what fully_shard does in another way than the plan says.
+    pipeline
+        The axis along which stages lie; None without any.
+    names
+        Name of a stage's copy of a parameter in the plan → its name in the run.
     """
 
     data: Axes
@@ -46,10 +50,18 @@ class Sharding:
     dims: tuple[tuple[str, int], ...]
     stored: bool
     notes: tuple[str, ...]
+    pipeline: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
-def axes_of(training: TrainingGraph, problems: Problems) -> tuple[Axes, str | None]:
-    """Return the axes over which samples are sharded, and the axis of tensor parallelism."""
+def axes_of(training: TrainingGraph, pipeline: str | None, problems: Problems) -> tuple[Axes, str | None]:
+    """Return the axes over which samples are sharded, and the axis of tensor parallelism.
+
+    Parameters
+    ----------
+    pipeline
+        The axis along which stages lie; None without any.
+    """
     assignment = training.assignment
     mesh = assignment.mesh
     layouts = {name: layout for name, _, layout in assignment.assemblies[0].inputs}
@@ -61,7 +73,7 @@ def axes_of(training: TrainingGraph, problems: Problems) -> tuple[Axes, str | No
     for name, layout in layouts.items():
         if any(layout.dims[1:]):
             problems.add(name, f"it is fed as {layout}; here only its first dim is cut")
-    others = tuple(name for name, size in mesh.axes if size > 1 and name not in data)
+    others = tuple(name for name, size in mesh.axes if size > 1 and name not in {*data, pipeline})
     if len(others) > 1:
         problems.add(str(mesh), f"the axes {' and '.join(others)} hold no samples; styles take one axis of tensor "
                      "parallelism")  # fmt: skip
@@ -154,6 +166,7 @@ def mesh_dims(sharding: Sharding, mesh: DeviceMesh) -> list[tuple[str, Axes]]:
 
     `fully_shard` has a dim to shard over even where nothing is sharded: one of size 1.
     """
-    dims = [("_".join(sharding.replicate), sharding.replicate)] if sharding.replicate else []
+    dims: list[tuple[str, Axes]] = [(sharding.pipeline, (sharding.pipeline,))] if sharding.pipeline else []
+    dims += [("_".join(sharding.replicate), sharding.replicate)] if sharding.replicate else []
     dims.append(("_".join(sharding.shard) or "shard", sharding.shard))
     return [*dims, *([(sharding.tensor, (sharding.tensor,))] if sharding.tensor else [])]

@@ -15,28 +15,27 @@ from ...core.assignment import (
     ParameterLayout,
     Reader,
     Scope,
+    Symbols,
     TrainingGraph,
 )  # fmt: skip
-from ...core.graph import Block, Node, Repeat
+from ...core.graph import Block, ModelGraph, Node, Repeat
 from ...core.layout import Layout
 from ...core.mesh import DeviceMesh
 from ...core.strategy import ShardStrategy
 from ...core.tensor import TensorMeta
 
+ALONE = DeviceMesh.of({"whole": 1})
 RETURNED = "the caller"
 """Name of what reads the loss."""
 
 
-def whole(training: TrainingGraph) -> TrainingGraph:
-    """Return the model of a training graph on one rank, one run for each repeated block."""
-    assignment = training.assignment
-    graph, root = assignment.graph, assignment.graph.root
+def whole(graph: ModelGraph, symbols: Symbols) -> TrainingGraph:
+    """Return the training graph of a model on one rank, one run for each repeated block."""
+    root = graph.root
     runs = [_run(repeat, position) for position, repeat in enumerate(root.repeats)]
     assemblies = (_assembly("", root), *runs)
     return TrainingGraph(
-        assignment=Assignment(
-            graph=graph, mesh=DeviceMesh.of({"whole": 1}), symbols=assignment.symbols, assemblies=assemblies
-        ),
+        assignment=Assignment(graph=graph, mesh=ALONE, symbols=symbols, assemblies=assemblies),
         scopes=tuple(
             Scope(assembly=assembly, fanouts=tuple(_fanouts(index, assemblies, block)))
             for index, (assembly, block) in enumerate(

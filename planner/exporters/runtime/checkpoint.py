@@ -17,6 +17,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 from .agreement import CheckpointError, on_first, together
 from .chunks import Reader, Writer
+from .feedback import KEPT
 from .folders import State, finish, folder_of, prepare, prune, state_of, unfinished
 from .mesh import Mesh
 from .shards import Shards
@@ -65,7 +66,7 @@ def load(checkpoint: Path, shards: Shards, mesh: Mesh, *, all_of_it: bool = True
     Parameters
     ----------
     all_of_it
-        Whether what the checkpoint has and no rank asks for is an error.
+        Whether what the checkpoint has and no rank asks for is an error; what each rank kept for itself is none.
 
     Raises
     ------
@@ -78,7 +79,8 @@ def load(checkpoint: Path, shards: Shards, mesh: Mesh, *, all_of_it: bool = True
     def look() -> int:
         state.update(state_of(checkpoint))
         reader.metadata = read_metadata(checkpoint)
-        return _bits(reader.metadata.state_dict_metadata, left_over(checkpoint, reader.metadata, shards))
+        left = left_over(checkpoint, reader.metadata, shards)
+        return _bits(reader.metadata.state_dict_metadata, {name for name in left if not name.startswith(KEPT)})
 
     over = reduce(and_, together(look))
     if over and all_of_it:

@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 import torch
 import torch.distributed as dist
 
-from .fusion import Launched, Memory, part_of_sum, summed
+from .fusion import Launched, part_of_sum, summed
+from .gradients import Memory
 from .mesh import Axes, Mesh
 from .steps import gather_rows, logged
 
@@ -102,7 +103,7 @@ class _Blocks(ABC):
     def _compressed(self, x: torch.Tensor, memory: Memory, what: str) -> torch.Tensor:
         """Return rows of bytes for rows of numbers, with what was lost the last time."""
         if what in memory:
-            x = x + memory[what]
+            x = x + memory[what].to(x.dtype)
         numbers, scales = self.encode(x)
         rows = torch.cat([numbers, scales.view(torch.uint8)], dim=1)
         lost = x - self._expanded(rows, x.shape[1], x.dtype)

@@ -99,8 +99,10 @@ class Copies:
             gradient = parameter.grad if apart is None else apart.total
             if gradient is None:
                 layout = specs[name][1] if apart is None else apart.layout
-                gradient = parameter.new_zeros(local_shape(layout, specs[name][0], self.mesh))
-            gradient = gradient.contiguous()
+                shape, dtype = local_shape(layout, specs[name][0], self.mesh), self.mesh.gradient or parameter.dtype
+                gradient = parameter.new_zeros(shape, dtype=dtype)
+            # A copy: autograd may have given another parameter the same tensor.
+            gradient = gradient.clone(memory_format=torch.contiguous_format)
             dist.all_reduce(gradient, group=self.mesh.line(self.axis, places))
             logged(self.mesh, "all_reduce", (self.axis,), gradient, gradient)
             if apart is None:

@@ -1,17 +1,60 @@
-"""Synthetic batches: the same global batch on every rank, of which each takes its shard."""
+"""Batches: the same global batch for every rank, of which each takes its shard, or reads no more than that."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 
-from .layout import shard
+from .layout import box, shard
 from .mesh import Mesh
 
-Batch = tuple[torch.Tensor, ...]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unread:
+    """Rows of a step's samples that are read where a rank asks for some of them.
+
+    Parameters
+    ----------
+    read
+        Ranges of samples and of places in them → whole numbers.
+    samples
+        Those that this stands for.
+    length
+        Places of a sample.
+    """
+
+    read: Callable[[Range, Range], torch.Tensor]
+    samples: Range
+    length: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and places."""
+        return self.samples[1] - self.samples[0], self.length
+
+    def tensor_split(self, count: int, dim: int) -> tuple[Unread, ...]:
+        """Return `count` parts of the samples, as equal as can be, as of a tensor."""
+        assert dim == 0, "samples lie along the first dim"
+        each, more = divmod(self.shape[0], count)
+        ends = [self.samples[0] + each * part + min(part, more) for part in range(count + 1)]
+        return tuple(replace(self, samples=(ends[part], ends[part + 1])) for part in range(count))
+
+    def part(self, samples: Range, places: Range) -> torch.Tensor:
+        """Read a box of it."""
+        first = self.samples[0]
+        return self.read((first + samples[0], first + samples[1]), places)
+
+    def to(self, device: torch.device | str) -> torch.Tensor:
+        """Read all of it."""
+        return self.part((0, self.shape[0]), (0, self.length)).to(device)
+
+
+Batch = tuple[torch.Tensor | Unread, ...]
 Source = Callable[[int, int], Batch]
 """Step, and samples taken before it → the model's inputs for all samples of the step, the same on every rank."""
 
@@ -49,7 +92,7 @@ class Feed:
     samples: int | None = None
 
 
-def synthetic_batch(step: int, feeds: Sequence[Feed], *, seed: int) -> Batch:
+def synthetic_batch(step: int, feeds: Sequence[Feed], *, seed: int) -> tuple[torch.Tensor, ...]:
     """Return the inputs of a step, whole; floating numbers are float64.
 
     Rows of labels end after different lengths, so that ranks hold unequal numbers of ignored ones.
@@ -101,14 +144,15 @@ def microbatch(batch: Batch, feeds: Sequence[Feed], index: int, count: int) -> B
     )
 
 
-def local_batch(batch: Batch, feeds: Sequence[Feed], mesh: Mesh, compute: torch.dtype) -> Batch:
+def local_batch(batch: Batch, feeds: Sequence[Feed], mesh: Mesh, compute: torch.dtype) -> tuple[torch.Tensor, ...]:
     """Return this rank's shards of a microbatch, in the model's element types; float64 models get float64 numbers."""
     shards = []
     for x, feed in zip(batch, feeds, strict=True):
         dtype: torch.dtype = compute if feed.dtype == "compute" else getattr(torch, feed.dtype)
         if dtype.is_floating_point and compute == torch.float64:
             dtype = compute
-        shards.append(shard(x, feed.layout, mesh).to(mesh.device, dtype))
+        own = x.part(*box(feed.layout, x.shape, mesh)) if isinstance(x, Unread) else shard(x, feed.layout, mesh)
+        shards.append(own.to(mesh.device, dtype))
     return tuple(shards)
 
 
@@ -119,5 +163,12 @@ def share(batch: Batch, part: Batch, feeds: Sequence[Feed], count: int) -> float
     """
     for whole, x, feed in zip(batch, part, feeds, strict=True):
         if feed.ignored is not None and feed.samples is not None:
-            return int((x != feed.ignored).sum()) / max(int((whole != feed.ignored).sum()), 1)
+            return _targets(x, feed.ignored) / max(_targets(whole, feed.ignored), 1)
     return 1 / count
+
+
+def _targets(labels: torch.Tensor | Unread, ignored: int) -> int:
+    """Return how many labels are not ignored; files have no negative ones, and are read only to look for others."""
+    if isinstance(labels, Unread) and ignored < 0:
+        return labels.shape[0] * labels.shape[1]
+    return int((labels.to("cpu") != ignored).sum())

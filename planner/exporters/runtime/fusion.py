@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from .gradients import Gradient, Step, Steps, own_gradients
+from .gradients import Gradient, Memory, Step, Steps, own_gradients
 from .mesh import Axes, Mesh
 from .steps import AllReduce, ReduceScatter, logged, scatter_sum
 
@@ -26,8 +26,6 @@ Result = TypeVar("Result")
 Launched = Generator[tuple[dist.Work, bool], None, Result]
 """Yields each collective that it launches, and whether one follows that needs its result; it is resumed when that is
 done, and returns what comes of all."""
-Memory = dict[object, torch.Tensor]
-"""What a compression keeps of a bucket from one time to the next."""
 
 
 class Compression(Protocol):
@@ -147,8 +145,13 @@ class OpenBucket:
     ) -> None:
         self.names, self.gradients, self.queue = names, gradients, queue
         self.compression, self.mesh = compression, mesh
-        self.memory: dict[int, Memory] = {}
+        self.memory: dict[str, Memory] = {}
         self._held: dict[Gradient, list[tuple[Steps, torch.Tensor]]] = {gradient: [] for gradient in gradients}
+
+    @property
+    def passed_as(self) -> str:
+        """The name of the compression."""
+        return type(self.compression).__name__
 
     def take(self, gradient: Gradient, steps: Steps, raw: torch.Tensor) -> None:
         """Take a raw gradient, and launch the bucket if it is the last one."""
@@ -173,6 +176,7 @@ class OpenBucket:
 
     def _reduce(self, steps: list[list[Step]], values: list[torch.Tensor]) -> Launched[None]:
         """Do the members' steps: what is local each by itself, what communicates together."""
+        done: set[str] = set()
         for turn in count():
             for position, left in enumerate(steps):
                 while left and not isinstance(left[0], AllReduce | ReduceScatter):
@@ -181,9 +185,18 @@ class OpenBucket:
                 break
             heads = [left.pop(0) for left in steps]
             more = any(isinstance(step, AllReduce | ReduceScatter) for left in steps for step in left)
-            values = yield from _followed(self._together(heads, values, self.memory.setdefault(turn, {})), more)
+            # A checkpoint may bring what was kept of a reduction that is another now.
+            done.add(name := f"{turn} {heads[0]} of {sum(value.numel() for value in values)}")
+            values = yield from _followed(self._together(heads, values, self.memory.setdefault(name, {})), more)
+        self._forget(self.memory.keys() - done)
         for gradient, value in zip(self.gradients, values, strict=True):
             gradient.finished(value)
+
+    def _forget(self, others: set[str]) -> None:
+        """Drop what was kept of reductions that are none of these."""
+        for name in sorted(others):
+            if self.memory.pop(name) and self.mesh.rank == 0:
+                print(f"what compression had not sent of {self.names[0]} and others was kept of {name}; it is left out")
 
     def _together(self, heads: list[Step], values: list[torch.Tensor], memory: Memory) -> Launched[list[torch.Tensor]]:
         """Do one step of every member as one, and return what each has then."""
@@ -196,7 +209,9 @@ class OpenBucket:
                 (step, value) for step, value in zip(heads, values, strict=True) if isinstance(step, ReduceScatter)
             ]
             parts = [step.parts(value, self.mesh) for step, value in scatters]
-            packed = torch.cat([part.flatten(1) for part in parts], dim=1)
+            flat = [part.flatten(1) for part in parts]
+            # What is scattered is only read, so that one member needs no place of its own.
+            packed = torch.cat(flat, dim=1) if len(flat) > 1 else flat[0]
             total = yield from self.compression.reduce_scatter(packed, scatters[0][0].group, self.mesh, memory)
             shapes = [part.shape[1:] for part in parts]
         pieces = total.split([shape.numel() for shape in shapes])

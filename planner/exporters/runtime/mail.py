@@ -32,21 +32,22 @@ class Message:
 
 def reads(pipeline: Pipeline, action: Action) -> Iterator[Message]:
     """Yield the messages that an action needs."""
-    if action.kind == "W":
-        return
-    part, back = pipeline.part(action.stage), action.kind != "F"
-    for index, wire in enumerate(pipeline.wires):
-        if (wire.source == part and wire.gradient) if back else wire.target == part:
-            yield Message(index, back, action.microbatch)
+    return _messages(pipeline, action, needed=True)
 
 
 def writes(pipeline: Pipeline, action: Action) -> Iterator[Message]:
     """Yield the messages that an action makes."""
+    return _messages(pipeline, action, needed=False)
+
+
+def _messages(pipeline: Pipeline, action: Action, *, needed: bool) -> Iterator[Message]:
+    """Yield what arrives or leaves: values go from a wire's source to its target, gradients the other way."""
     if action.kind == "W":
         return
     part, back = pipeline.part(action.stage), action.kind != "F"
     for index, wire in enumerate(pipeline.wires):
-        if (wire.target == part and wire.gradient) if back else wire.source == part:
+        here = wire.source if needed == back else wire.target
+        if here == part and (wire.gradient or not back):
             yield Message(index, back, action.microbatch)
 
 

@@ -33,6 +33,8 @@ class Mesh:
         If a list, each communication appends (kind, axes, bytes passed in, bytes that come out).
     compute
         Element type that the model computes in.
+    gradient
+        Element type that gradients of parameters are reduced and added up in; None for that of the parameters.
     timeout
         How long a collective may take in the groups that are made from now on; None for torch's default.
     step, sequence, last
@@ -41,13 +43,18 @@ class Mesh:
     """
 
     compute: torch.dtype = torch.float32
+    gradient: torch.dtype | None = None
     timeout: timedelta | None = None
 
     def __init__(self, sizes: dict[str, int], device: torch.device | str = "cpu") -> None:
         ranks = prod(sizes.values())
         world = dist.get_world_size() if dist.is_initialized() else 1
         if ranks != world:
-            raise ValueError(f"the mesh {sizes} needs {ranks} ranks, but {world} are running")
+            named = ", ".join(f"{axis} {size}" for axis, size in sizes.items())
+            raise ValueError(
+                f"the mesh {named} needs {ranks} ranks, but {world} are running: start as many, or export the plan for "
+                "another mesh"
+            )
         self.sizes = dict(sizes)
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)

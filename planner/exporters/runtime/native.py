@@ -10,25 +10,40 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import loss_parallel
 
 from .data import Batch, Feed, microbatch, synthetic_batch
+from .native_checkpoint import load, save
 
-Build = Callable[[], nn.Module]
-Spread = Callable[[nn.Module, DeviceMesh], nn.Module]
+M = TypeVar("M", bound=nn.Module)
+Build = Callable[[], M]
+Spread = Callable[[M, DeviceMesh], nn.Module]
+
+
+@runtime_checkable
+class InStages(Protocol):
+    """A model of which a rank holds some stages, and which runs a step by a schedule."""
+
+    def loss_of_step(self, batch: Batch, settings: Settings) -> torch.Tensor:
+        """Do what `loss_of_step` does."""
+
+    def own_parameters(self) -> list[nn.Parameter]:
+        """Return this rank's parameters, those that several stages hold on the first of them alone."""
+
+    def norm_of_all(self, norm: torch.Tensor) -> torch.Tensor:
+        """Return the norm over all stages from that of this rank's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +83,7 @@ class Settings:
     zeros: tuple[str, ...] = ()
 
 
-def built(build: Build, spread: Spread, mesh: DeviceMesh, dtype: torch.dtype) -> nn.Module:
+def built(build: Build[M], spread: Spread[M], mesh: DeviceMesh, dtype: torch.dtype) -> nn.Module:
     """Return the model on this rank's device, spread over the mesh before any memory is given to it."""
     with torch.device("meta"):
         model = build().to(dtype)
@@ -100,7 +115,7 @@ def fill(parameter: nn.Parameter, full: torch.Tensor) -> None:
     local.copy_(cut.to_local())
 
 
-def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> Batch:
+def local_batch(part: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
     """Return this rank's samples of a microbatch; an input without samples comes whole."""
     index, count = 0, 1
     for dim in settings.data:
@@ -118,17 +133,24 @@ def summed(value: torch.Tensor, settings: Settings, mesh: DeviceMesh) -> torch.T
     return value
 
 
-def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: DeviceMesh) -> torch.Tensor:
-    """Run forward and backward of one step on a global batch; gradients are left in the parameters."""
+def shares(batch: Batch, settings: Settings, mesh: DeviceMesh) -> tuple[list[tuple[torch.Tensor, ...]], torch.Tensor]:
+    """Return this rank's samples of each microbatch, and the number of targets of the step on all ranks."""
     count = settings.microbatches
     parts = [local_batch(microbatch(batch, settings.inputs, index, count), settings, mesh) for index in range(count)]
     place = [feed.name for feed in settings.inputs].index(settings.labels)
     targets = sum(((part[place] != settings.ignored).sum() for part in parts), torch.zeros((), dtype=torch.int64))
-    targets = summed(targets.to(mesh.device_type), settings, mesh).clamp(min=1)
+    return parts, summed(targets.to(mesh.device_type), settings, mesh).clamp(min=1)
+
+
+def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: DeviceMesh) -> torch.Tensor:
+    """Run forward and backward of one step on a global batch; gradients are left in the parameters."""
+    if isinstance(model, InStages):
+        return model.loss_of_step(batch, settings)
+    parts, targets = shares(batch, settings, mesh)
     total = torch.zeros((), device=mesh.device_type)
     for index, part in enumerate(parts):
         if isinstance(model, FSDPModule):
-            model.set_requires_gradient_sync(settings.sync_each or index == count - 1)
+            model.set_requires_gradient_sync(settings.sync_each or index == len(parts) - 1)
         # The backward of a loss over shards of the vocabulary belongs in the block, too.
         with loss_parallel() if settings.vocab_sharded else nullcontext():
             loss = model(*part) / targets
@@ -137,10 +159,10 @@ def loss_of_step(model: nn.Module, batch: Batch, settings: Settings, mesh: Devic
     return summed(total, settings, mesh)
 
 
-def by_mesh(model: nn.Module) -> list[list[nn.Parameter]]:
-    """Return the parameters in groups of one mesh: torch works on a list of DTensors of one mesh only."""
+def by_mesh(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Return parameters in groups of one mesh: torch works on a list of DTensors of one mesh only."""
     groups: dict[DeviceMesh, list[nn.Parameter]] = {}
-    for parameter in model.parameters():
+    for parameter in parameters:
         assert isinstance(parameter, DTensor)
         groups.setdefault(parameter.device_mesh, []).append(parameter)
     return list(groups.values())
@@ -149,19 +171,21 @@ def by_mesh(model: nn.Module) -> list[list[nn.Parameter]]:
 @torch.no_grad()
 def clip_gradients(model: nn.Module, bound: float) -> torch.Tensor:
     """Scale all gradients so that their norm is at most `bound`, and return the norm that they had."""
-    norms = []
-    for group in by_mesh(model):
+    staged = model if isinstance(model, InStages) else None
+    norms = [torch.zeros(())] if staged else []
+    for group in by_mesh(staged.own_parameters() if staged else model.parameters()):
         norm = nn.utils.get_total_norm([p.grad for p in group if p.grad is not None])
         norms.append(norm.full_tensor() if isinstance(norm, DTensor) else norm)
     total = torch.stack(norms).norm()
-    for group in by_mesh(model):
+    total = staged.norm_of_all(total) if staged else total
+    for group in by_mesh(model.parameters()):
         nn.utils.clip_grads_with_norm_(group, bound, total)
     return total
 
 
 def adamw(model: nn.Module, rate: float) -> torch.optim.AdamW:
     """Return the optimizer; its state is sharded like the parameters."""
-    groups = [{"params": group} for group in by_mesh(model)]
+    groups = [{"params": group} for group in by_mesh(model.parameters())]
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), weight_decay=0.1)
 
 
@@ -179,24 +203,7 @@ def training(
         yield loss
 
 
-def save(folder: str, model: nn.Module, optimizer: torch.optim.Optimizer, done: int) -> None:
-    """Write a checkpoint that any number of ranks can read."""
-    parameters, state = get_state_dict(model, optimizer)
-    state_dict_saver.save({"model": parameters, "optimizer": state, "done": done}, checkpoint_id=folder)
-
-
-def load(folder: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Read a checkpoint in place, and return how many steps it had done."""
-    parameters, state = get_state_dict(model, optimizer)
-    found = {"model": parameters, "optimizer": state, "done": 0}
-    state_dict_loader.load(found, checkpoint_id=folder)
-    set_state_dict(model, optimizer, model_state_dict=parameters, optim_state_dict=state)
-    done = found["done"]
-    assert isinstance(done, int)
-    return done
-
-
-def main(build: Build, spread: Spread, make_mesh: Callable[[str], DeviceMesh], settings: Settings) -> None:
+def main(build: Build[M], spread: Spread[M], make_mesh: Callable[[str], DeviceMesh], settings: Settings) -> None:
     """Parse the command line and train."""
     parser = argparse.ArgumentParser(description="Train the model on synthetic data.")
     parser.add_argument("--steps", type=int, default=20)

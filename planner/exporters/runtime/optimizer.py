@@ -68,8 +68,8 @@ class MasterAdamW:
             self._clear(part)
             if gradient is not None:
                 moved = run(part.update.reduce, gradient, self.mesh).to(part.master.dtype)
-                # Whose gradient this is does not need it any more.
-                moved = moved if isinstance(factor, float) and factor == 1 else moved.mul_(factor)
+                # Not in its place: autograd may have given several parameters one tensor.
+                moved = moved if isinstance(factor, float) and factor == 1 else moved * factor
                 part.master.grad = moved.to(part.master.device)
         for group in self.adam.param_groups:
             group["lr"] = rate

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
 from .gradients import Gradient, Step, Steps, run
 from .mesh import Mesh
@@ -67,7 +68,8 @@ def fan_out(
         # The backward of a compiled model may write into no object: `finish_gradients` does the steps.
         gradient.later, members = backward[0]
         backward, gradient = [((), members)], None
-    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient, ahead)
+    wide = mesh.gradient if isinstance(value, nn.Parameter) else None
+    results: tuple[torch.Tensor, ...] = _FanOut.apply(value, mesh, forward, backward, regather, gradient, ahead, wide)
     # What a compiled model keeps for its backward is its compiler's choice.
     if regather and not compiling:
         for steps, result in zip(forward, results, strict=True):
@@ -90,8 +92,9 @@ class _FanOut(torch.autograd.Function):
         regather: bool,
         gradient: Gradient | None,
         ahead: int | None,
+        wide: torch.dtype | None,
     ) -> tuple[torch.Tensor, ...]:
-        ctx.mesh, ctx.steps, ctx.gradient = mesh, backward, gradient
+        ctx.mesh, ctx.steps, ctx.gradient, ctx.wide = mesh, backward, gradient, wide
         ctx.set_materialize_grads(False)
         if ahead is not None:
             value = fetch(value, mesh, ahead)
@@ -112,10 +115,10 @@ class _FanOut(torch.autograd.Function):
         for way, (steps, members) in enumerate(ctx.steps):
             # In two lists, since torch.compile follows no assignment within a comprehension.
             given = [gradients[m] for m in members]
-            raw = [g for g in given if g is not None]
+            raw = [g.to(ctx.wide or g.dtype) for g in given if g is not None]
             if raw and ctx.gradient is not None:
                 ctx.gradient.add(way, steps, sum(raw[1:], raw[0]), ctx.mesh)
             elif raw:
                 finished = run(steps, sum(raw[1:], raw[0]), ctx.mesh)
                 total = finished if total is None else total + finished
-        return total, *[None] * 6
+        return total, *[None] * 7

@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from .agreement import CheckpointError
+from .feedback import residuals, restore
 from .folders import State, latest, none_later
 from .holdings import holdings, values
 from .mesh import Mesh
@@ -110,6 +111,7 @@ class Checkpoints:
             state = load(found, holdings(model, optimizer), mesh)
             _same(found, fixed, state)
             optimizer.publish()
+            restore(found, model, mesh)
         elif self.init is not None:
             fill(self.init, values(model, optimizer), mesh)
             optimizer.publish()
@@ -137,7 +139,8 @@ class Checkpoints:
             return None
         from .checkpoint import save
 
-        return save(self.save, step, holdings(model, optimizer), state, mesh, keep=self.keep)
+        held = holdings(model, optimizer) | residuals(model, mesh)
+        return save(self.save, step, held, state, mesh, keep=self.keep)
 
 
 def _same(checkpoint: Path, fixed: State, state: Mapping[str, Any]) -> None:

@@ -22,8 +22,9 @@ class Settings:
         Parts of a step that go through the model one after the other.
     inputs
         What the model's inputs are fed with, in their order.
-    dtype
-        Element type of parameters and computation.
+    dtype, gradient_dtype
+        Element types of parameters and computation, and that in which gradients are reduced and added up if it is a
+        wider one.
     tokens
         Tokens of a sample; 0 where samples are no sequences.
     multiple
@@ -44,6 +45,7 @@ class Settings:
     microbatches: int
     inputs: tuple[Feed, ...]
     dtype: str
+    gradient_dtype: str = ""
     regather: bool = False
     summed: int = 0
     gradients: Exchange | None = None

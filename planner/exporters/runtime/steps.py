@@ -65,12 +65,15 @@ class ReduceScatter:
         Further (dim, axes), in ascending order.
     op
         `sum`, `mean`, `max` or `min`.
+    dtype
+        Element type in which narrower summands are passed and added, so that the sum is rounded once.
     """
 
     dim: int
     axes: Axes
     more: tuple[Part, ...] = ()
     op: str = "sum"
+    dtype: str = ""
 
     @property
     def group(self) -> Axes:
@@ -87,26 +90,28 @@ class ReduceScatter:
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return this rank's part of the result."""
-        parts = self.parts(x, mesh)
-        out = x.new_empty(parts.shape[1:])
+        parts = self.parts(x, mesh).to(_wide(x, self.dtype))
+        out = parts.new_empty(parts.shape[1:])
         flat = parts.view(parts.shape[0] * parts.shape[1], *parts.shape[2:])
         _scatter(out, flat, op=_REDUCE[self.op], group=mesh.group(self.group))
-        return logged(mesh, "reduce_scatter", self.group, x, mean_of(out, len(parts)) if self.op == "mean" else out)
+        out = mean_of(out, len(parts)) if self.op == "mean" else out
+        return logged(mesh, "reduce_scatter", self.group, parts, out).to(x.dtype)
 
 
 @dataclass(frozen=True)
 class AllReduce:
-    """Reduce the partial results over `axes` on every rank; `op` is `sum`, `mean`, `max` or `min`."""
+    """Reduce the partial results over `axes` on every rank; `op` and `dtype` are as for `ReduceScatter`."""
 
     axes: Axes
     op: str = "sum"
+    dtype: str = ""
 
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return the whole result."""
-        out = x.clone(memory_format=torch.contiguous_format)
+        out = x.to(_wide(x, self.dtype), copy=True, memory_format=torch.contiguous_format)
         dist.all_reduce(out, op=_REDUCE[self.op], group=mesh.group(self.axes))
         out = mean_of(out, mesh.size(*self.axes)) if self.op == "mean" else out
-        return logged(mesh, "all_reduce", self.axes, x, out)
+        return logged(mesh, "all_reduce", self.axes, out, out).to(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,10 @@ class AllToAll:
 
 @dataclass(frozen=True)
 class Slice:
-    """Keep this rank's part of `dim`; no communication. Parts may be unequal."""
+    """Keep this rank's part of `dim`; no communication. Parts may be unequal.
+
+    It is a copy: a view would keep the whole tensor alive, and be one with what others made of the same tensor.
+    """
 
     dim: int
     axes: Axes
@@ -136,7 +144,7 @@ class Slice:
     def __call__(self, x: torch.Tensor, mesh: Mesh) -> torch.Tensor:
         """Return this rank's part."""
         start, stop = mesh.chunk(x.shape[self.dim], *self.axes)
-        return x.narrow(self.dim, start, stop - start).contiguous()
+        return x.narrow(self.dim, start, stop - start).clone(memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)
@@ -204,6 +212,11 @@ def gather_rows(x: torch.Tensor, ranks: int, group: dist.ProcessGroup) -> tuple[
     """Start to get the flat `x` of every rank as a row; they are there when the work is done."""
     out = x.new_empty((ranks, len(x)))
     return out, _gather(out.view(-1), x, group=group, async_op=True)
+
+
+def _wide(x: torch.Tensor, dtype: str) -> torch.dtype:
+    """Return the type in which a tensor is added: its own, unless a wider one is asked for."""
+    return torch.promote_types(x.dtype, getattr(torch, dtype)) if dtype else x.dtype
 
 
 def mean_of(total: torch.Tensor, count: int) -> torch.Tensor:

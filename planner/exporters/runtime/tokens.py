@@ -8,16 +8,21 @@ epoch alone: any mesh gets the same global batches, and how many samples were ta
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 
 import torch
 
-from .data import Batch, Feed
+from .agreement import PlainError
+from .data import Batch, Feed, Range, Unread
 
 TYPES = ("uint16", "uint32")
+
+
+class TokenError(PlainError):
+    """A file has a token that the model does not know."""
 
 
 class TokenFiles:
@@ -46,35 +51,47 @@ class TokenFiles:
         if not self.count:
             raise ValueError(f"{', '.join(paths)}: not one sample of {length} tokens and the one after them")
 
-    def sample(self, index: int) -> torch.Tensor:
-        """Return the tokens of a sample and the one after them, by its place in the files."""
+    def sample(self, index: int, start: int, stop: int) -> torch.Tensor:
+        """Return some tokens of a sample by its place in the files; the one after them is at the place `length`."""
         file = bisect_right(self._ends, index)
         first = (index - (self._ends[file - 1] if file else 0)) * self.length
-        return self.files[file][first : first + self.length + 1].to(torch.int64)
+        return self.files[file][first + start : first + stop].to(torch.int64)
 
-    def take(self, first: int, count: int) -> torch.Tensor:
-        """Return `count` samples, `first` samples after the start of training."""
-        return torch.stack([self.sample(self._place(position)) for position in range(first, first + count)])
+    def take(self, samples: Range, places: Range) -> torch.Tensor:
+        """Return samples, counted from the start of training, or of each of them no more than some places."""
+        rows = [self.sample(self._place(position), *places) for position in range(*samples)]
+        return torch.stack(rows) if rows else torch.empty((0, places[1] - places[0]), dtype=torch.int64)
 
     def _place(self, position: int) -> int:
         epoch, index = divmod(position, self.count)
         return shuffled(index, self.count, self.seed, epoch)
 
     def batch(self, first: int, feeds: Sequence[Feed]) -> Batch:
-        """Return the model's inputs of a step: tokens, and the ones after them as labels.
+        """Return the model's inputs of a step: tokens, and the ones after them as labels; each rank reads its own.
 
-        Raises
-        ------
-        ValueError
-            When the model has no such token.
+        Reading raises a `TokenError` for a token that the model does not have.
         """
         tokens, labels = token_feeds(feeds)
-        taken = self.take(first, tokens.shape[0])
-        largest = int(taken.max())
-        if largest >= tokens.high:
+
+        def reader(after: int) -> Callable[[Range, Range], torch.Tensor]:
+            def read(samples: Range, places: Range) -> torch.Tensor:
+                taken = self.take((first + samples[0], first + samples[1]), (places[0] + after, places[1] + after))
+                return self._known(taken, int(tokens.high))
+
+            return read
+
+        count = tokens.shape[0]
+        return tuple(Unread(read=reader(int(feed is labels)), samples=(0, count), length=self.length) for feed in feeds)
+
+    def _known(self, taken: torch.Tensor, size: int) -> torch.Tensor:
+        # An embedding in shards would give zeros for what no rank has, and say nothing.
+        largest = int(taken.max()) if taken.numel() else 0
+        if largest >= size:
             named = ", ".join(self.paths)
-            raise ValueError(f"{named}: token {largest}, but the model knows {int(tokens.high)}; is --data-type right?")
-        return tuple(taken[:, 1:] if feed is labels else taken[:, :-1] for feed in feeds)
+            raise TokenError(
+                f"{named}: there is the token {largest}, but the model knows {size}, from 0 on; is --data-type right?"
+            )
+        return taken
 
 
 def token_feeds(feeds: Sequence[Feed]) -> tuple[Feed, Feed | None]:

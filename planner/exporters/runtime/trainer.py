@@ -12,7 +12,8 @@ from torch import nn
 
 from .clip import clip_factor, gradient_norm
 from .data import Batch, Source, local_batch, microbatch, share, synthetic_batch
-from .gradients import finish_gradients
+from .feedback import rescale
+from .gradients import finish_gradients, keep_gradients_in
 from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
@@ -126,7 +127,14 @@ class Training:
     ) -> None:
         self.model, self.settings, self.mesh, self.optimizer = model, settings, mesh, optimizer
         self.rate, self.clip, self.checkpoints = rate, clip, checkpoints or Checkpoints()
-        self.state = state.resumed(self.checkpoints.begin(model, optimizer, mesh, {"seed": state.seed}))
+        if settings.gradient_dtype:
+            keep_gradients_in(model, mesh, getattr(torch, settings.gradient_dtype))
+        if settings.gradients is not None:
+            # A checkpoint may have what their compression kept.
+            settings.gradients.open(model, mesh)
+        kept = self.checkpoints.begin(model, optimizer, mesh, {"seed": state.seed})
+        self.state = state.resumed(kept)
+        self._scaled(State(state.seed, scale=LossScale(**kept["scale"]) if kept.get("scale") else None))
 
     def step(self, source: Source, *, norm: bool = False) -> Taken:
         """Take one optimizer step on the next batch.
@@ -156,7 +164,14 @@ class Training:
             skipped=state.skipped + (not finite),
             scale=scale and scale.after(finite),
         )
+        self._scaled(state)
         return Taken(state.step, loss, rate, length)
+
+    def _scaled(self, before: State) -> None:
+        """Bring what compression keeps of gradients to the loss scale of now."""
+        old, new = (1.0 if state.scale is None else state.scale.value for state in (before, self.state))
+        if new != old:
+            rescale(self.model, new / old)
 
     def save(self, *, last: bool) -> None:
         """Write a checkpoint if one is due after the step; `last` says whether the run ends here."""

@@ -44,7 +44,7 @@ def nodes_of(graph: ModelGraph) -> list[Node]:
     """Return operator and concrete result shapes of all that depends on an input or a parameter, in order."""
     values = frozenset(SIZES.items())
     found: list[Node] = []
-    for block in (graph.root, *(repeat.block for repeat in graph.root.repeats)):
+    for block in graph.blocks:
         # What is captured by a layer may be a table, which a fresh trace has as numbers.
         carried = next((repeat.results for repeat in graph.root.repeats if repeat.block is block), block.inputs)
         known = {value.name for value in block.inputs[: len(carried)]} | {p.name for p in block.parameters}

@@ -282,9 +282,7 @@ class LlamaModelStage1(nn.Module):
     def __init__(self, mesh: Mesh) -> None:
         super().__init__()
         self.mesh = mesh
-        self.layers = nn.ModuleDict(
-            {**dict(zip(map(str, range(2, 4)), (LlamaDecoderLayer(mesh) for _ in range(2)), strict=True))},
-        )
+        self.layers = nn.ModuleDict({str(layer): LlamaDecoderLayer(mesh) for layer in range(2, 4)})
         self.embed_tokens = Weights(
             mesh,
             {
@@ -314,7 +312,7 @@ class LlamaModelStage1(nn.Module):
         mesh = self.mesh
         cos, sin = ops.rotary_table(8, 4, 10000.0, first=0, device=mesh.device)  # [-, -], [-, -]
         hidden_2 = hidden
-        for layer in (self.layers[str(index)] for index in range(2, 4, 1)):
+        for layer in self.layers.values():
             hidden_2 = layer(hidden_2, cos, sin)
         # model.norm.weight, [-]:
         #   [-] as it is for norm
