@@ -10,13 +10,14 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle, product
 from pathlib import Path
 from time import perf_counter
 
 import planner
-from planner.compose import train
+from planner.compose import train, view
 from planner.importers.zoo_models import zoo_text
 from planner.plan import Plan
 
@@ -25,6 +26,9 @@ REPEATS = 15
 MODEL = "llama-3.1-405b"
 CLUSTER, MESH = "2048x8-h100-sxm", "dp:2048,tp:8"
 TARGET_MS = 150.0
+STAGES = {4: (4, 1, "1f1b", 60.0), 32: (16, 2, "interleaved-1f1b", TARGET_MS)}
+"""Number of stages → ranks of the pipeline, stages of each, schedule, and the target."""
+EDITED = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,22 @@ def large_plan(layers: int) -> Plan:
     return plan.preset("zero3", axis="dp").preset("megatron", axis="tp").preset("sequence_parallel", axis="tp")
 
 
+def staged_plan(stages: int) -> Plan:
+    """Return the model cut into balanced stages, on 256 devices, with ZeRO-1 and Megatron over 8."""
+    ranks, per_rank, schedule, _ = STAGES[stages]
+    plan = Plan.new(
+        planner.load_model(MODEL), cluster="32x8-h100-sxm", mesh={"pp": ranks, "dp": 32 // ranks, "tp": 8},
+        global_batch=32 // ranks * 32, seq=8192, microbatches=32,
+    )  # fmt: skip
+    plan = plan.preset("zero1", axis="dp").preset("megatron", axis="tp")
+    return plan.pipelined("pp", schedule, per_rank=per_rank)
+
+
+def edits(plan: Plan) -> Iterator[Plan]:
+    """Yield the plan with other operators sharded and whole, each time others."""
+    return cycle([plan.shard(a, {"n": ()}).shard(b, {"n": ("tp",)}) for a, b in product(EDITED, EDITED)])
+
+
 def timed(what: str, work: Callable[[], object], target: float | None = None) -> Row:
     """Return the median and the least time of some repeats after a first one that does not count."""
     work()
@@ -72,6 +92,10 @@ def measure() -> list[Row]:
     rows.append(timed("its collectives alone (train)", lambda: train(plan)))
     rows.append(timed("one decision more, and evaluate", lambda: planner.evaluate(plan.shard("gate_proj", {"n": ()}))))
     rows.append(timed("the plan from its config to evaluate", lambda: planner.evaluate(large_plan(126))))
+    for stages, (*_, target) in STAGES.items():
+        edited = edits(staged_plan(stages))
+        what = f"an edit of {MODEL} in {stages} balanced stages: collectives, report and view"
+        rows.append(timed(what, lambda e=edited: view(next(e)), target))
     return rows
 
 

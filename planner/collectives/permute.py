@@ -7,6 +7,8 @@ only; an exchange between the same layouts would fetch a box with several owners
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ..core.collective import Step
@@ -40,9 +42,12 @@ def _apply(layout: Layout, mesh: DeviceMesh, call: Call) -> Layout:
 
 
 def _moved(step: Step, mesh: DeviceMesh) -> int:
-    found = senders(step.source, step.target, step.shape, mesh)
+    # Ranks that differ along other axes only do the same: a stage or a replica of a large mesh stands for all.
+    used = step.source.used | step.target.used
+    few = DeviceMesh(tuple((axis, size) for axis, size in mesh.axes if axis in used))
+    found = senders(step.source, step.target, step.shape, few)
     passing = (rank for rank, sender in enumerate(found) if sender != rank)
-    return max((int(np.prod(step.target.shape_of(step.shape, mesh, rank))) for rank in passing), default=0)
+    return max((prod(step.target.shape_of(step.shape, few, rank)) for rank in passing), default=0)
 
 
 def _rounds(step: Step, mesh: DeviceMesh) -> int:
