@@ -10,9 +10,11 @@ import pytest
 from planner.compose import evaluate, train
 from planner.core.bucket import Bucket
 from planner.core.mesh import DeviceMesh
+from planner.cost import price_stages
 from planner.cost.buckets import packing_bytes
 from planner.cost.communication import copy_seconds
 from planner.exporters.explicit.steps import call
+from planner.pipelining import places_of
 from planner.plan import Plan
 from tests.tiny import tiny_graph, tiny_plan
 
@@ -131,12 +133,11 @@ def test_copies_of_an_all_reduce_by_hand() -> None:
 
 def test_a_stage_packs_its_own() -> None:
     plan = tiny_plan("pp:2,dp:2", ("data_parallel", "dp"), graph=GRAPH, microbatches=4).pipelined("pp")
-    before, after = evaluate(plan), evaluate(plan.gradients(fusion="auto"))
-    assert before.pipeline is not None
-    assert after.pipeline is not None
-    for stage, alone in zip(after.pipeline.stages, before.pipeline.stages, strict=True):
-        packing = stage.alone.child("packing of gradients").value
-        reductions = [each.alone.child("exposed gradient communication").value for each in (stage, alone)]
+    fused = plan.gradients(fusion="auto")
+    before, after = (price_stages(train(p), p.decisions, p.cluster, places_of(p)) for p in (plan, fused))
+    for stage, alone in zip(after, before, strict=True):
+        reductions = [each.priced.seconds.gradients for each in (stage, alone)]
         backward = [each.times.backward_input + each.times.backward_weight for each in (stage, alone)]
+        packing = stage.priced.seconds.packing
         assert packing > 0
         assert 4 * (backward[0] - backward[1]) == pytest.approx(packing + reductions[0] - reductions[1])
