@@ -86,7 +86,6 @@ class Gradient:
 
     def add(self, way: int, steps: Steps, raw: torch.Tensor, mesh: Mesh) -> None:
         """Take a raw gradient; `way` tells apart raw gradients of one parameter that come back by other steps."""
-        raw = raw.to(mesh.gradient or raw.dtype)
         if self.deferred:
             # Stages that hold one parameter may bring its gradient back by different steps.
             key = way, tuple(steps)
