@@ -78,7 +78,7 @@ class Studio:
     def refusal(self) -> None:
         designer = self.designer()
         designer.pick("k_proj")
-        chip = self.page.locator('[data-testid^="chip:"][aria-disabled="true"]').first
+        chip = self.page.locator('[data-testid^="chip:"][aria-disabled="true"][aria-busy="false"]').first
         chip.hover()
         expect(self.page.get_by_role("tooltip")).to_be_visible()
 

@@ -17,7 +17,7 @@ def refused(page: Page, rest: Rest) -> Locator:
     """A chip that may not be clicked: more ranks than key-value groups."""
     designer = Designer(page, rest, rest.new_plan(**MANY)["id"]).open()
     designer.pick("attention")
-    chip = page.locator('[data-testid^="chip:"][aria-disabled="true"]').first
+    chip = page.locator('[data-testid^="chip:"][aria-disabled="true"][aria-busy="false"]').first
     expect(chip).to_be_visible()
     return chip
 

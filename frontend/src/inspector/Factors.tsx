@@ -30,6 +30,7 @@ export function Factors({ node, reach }: { node: NodeView; reach: Reach }) {
     if (answer.data && !answer.loading) setShown({ node: node.name, choices: answer.data });
   }, [answer.data, answer.loading, node.name]);
   const choices = shown?.node === node.name ? shown.choices : [];
+  const busy = shown?.node !== node.name && !answer.problem;
 
   const whole = [...new Set(choices.map((choice) => choice.factor))];
   const drawn = node.factors.map((factor) => factor.name);
@@ -50,6 +51,7 @@ export function Factors({ node, reach }: { node: NodeView; reach: Reach }) {
           factor={node.factors.find((factor) => factor.name === name)}
           mesh={mesh}
           choices={choices}
+          busy={busy}
           focused={name === focused}
           onToggle={(axis) => {
             document.focusFactor(name);
@@ -71,6 +73,7 @@ function Row({
   factor,
   mesh,
   choices,
+  busy,
   focused,
   onToggle,
   onFocus,
@@ -80,6 +83,8 @@ function Row({
   factor: FactorView | undefined;
   mesh: readonly [string, number][];
   choices: readonly Choice[];
+  /** The choices are not there yet. */
+  busy: boolean;
   focused: boolean;
   onToggle(axis: string): void;
   onFocus(): void;
@@ -114,6 +119,7 @@ function Row({
             on={on.includes(axis)}
             order={on.length > 1 ? on.indexOf(axis) + 1 : 0}
             choice={choices.find((entry) => entry.factor === name && entry.axis === axis)}
+            busy={busy}
             blocked={factor?.reason ?? ""}
             onToggle={() => onToggle(axis)}
           />
@@ -157,6 +163,7 @@ function ChoiceChip({
   on,
   order,
   choice,
+  busy,
   blocked,
   onToggle,
 }: {
@@ -167,6 +174,7 @@ function ChoiceChip({
   /** Place among several axes of a factor, major first; 0 if it is the only one. */
   order: number;
   choice: Choice | undefined;
+  busy: boolean;
   blocked: string;
   onToggle(): void;
 }) {
@@ -197,7 +205,8 @@ function ChoiceChip({
         style={on ? { background: colour, color: textOn(colour) } : chipColour(colour)}
         aria-label={`${axis} on ${factor}`}
         aria-pressed={on}
-        aria-disabled={illegal}
+        aria-disabled={illegal || !choice}
+        aria-busy={busy}
         aria-description={illegal ? `${reason} ${choice.remedy}` : effect}
         data-cut={on ? `÷${size}${ORDER[order] ?? ""}` : undefined}
         data-testid={`chip:${factor}:${axis}`}
