@@ -23,7 +23,7 @@ from .core.timeline import StageTimes
 from .cost import ONCE_A_RANK, Simulation, StagePrice, unit_times
 from .errors import PlannerError, ScheduleError
 from .plan import Plan
-from .schedules import Course, bubble, causes, part_count, partition, schedule_named, schedule_parts
+from .schedules import bubble, causes, course, part_count, partition, schedule_named, schedule_parts
 from .staging import Places, decided, place, stage, unit_names, units
 
 __all__ = ["Same", "decided_stages", "pipeline_view", "places_of", "simulated", "staged", "with_boundary"]
@@ -185,10 +185,10 @@ def simulated(plan: Plan, stages: tuple[StagePrice, ...]) -> Simulation:
     times = tuple(stage.times for stage in stages)
     found = schedule_parts(pipeline.schedule, ranks, count, pipeline.per_rank, times, room - once)
     timeline = found.timeline
-    schedule, course = timeline.schedule, Course(timeline.schedule)
+    schedule = timeline.schedule
 
     def end(kind: tuple[StageTimes, ...]) -> float:
-        return course.makespan(tuple(kind[schedule.part_of(s)] for s in range(len(timeline.times))))
+        return course(schedule).makespan(tuple(kind[schedule.part_of(s)] for s in range(len(timeline.times))))
 
     ends = end(tuple(s.quickest for s in stages)), end(tuple(s.slowest for s in stages))
     split, shares = causes(timeline), bubble(timeline)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from ..core.assignment import Assembly, AssignedNode, Assignment, ParameterLayout, Symbols
 from ..core.graph import Block, ModelGraph, Node, Parameter, Repeat
@@ -190,7 +189,8 @@ class _Work:
         """Assign one node (or its parts), note its results' layouts in `made` and first reads in `reads`."""
         pinned, kept = self._pins(node, layer)
         arriving = {i: made[name] for i, name in enumerate(node.operands) if name in made}
-        key = node.op, node.attributes, node.rule, _items(arriving), _items(pinned), _items(kept)
+        given = tuple(arriving.items()), tuple(pinned.items()), tuple(kept.items())
+        key = node.op, node.attributes, node.rule, given
         if key in self.known:
             strategy, operands, results = self.known[key]
             alike = AssignedNode(node=node, strategy=strategy, operands=operands, results=results, segment=segment)
@@ -211,8 +211,9 @@ class _Work:
 
     def _pins(self, node: Node, layer: int) -> tuple[dict[str, Axes], dict[str, tuple[int, ...]]]:
         pinned: dict[str, Axes] = {}
+        factors = node.rule.factors
         for factor in self.decisions.factors:
-            if factor.factor in node.rule.factors and covers(factor.target, node.name, layer):
+            if factor.factor in factors and covers(factor.target, node.name, layer):
                 pinned[factor.factor] = factor.axes
         kept = {k.axis: k.carriers for k in self.decisions.kept if covers(k.target, node.name, layer)}
         return pinned, kept
@@ -247,10 +248,6 @@ def _noted(
             reads.setdefault(name, layout)
         made.update({v.name: lay for v, lay in zip(part.node.results, part.results, strict=True)})
     return assigned
-
-
-def _items(mapping: Mapping[Any, Any]) -> tuple[tuple[Any, Any], ...]:
-    return tuple(mapping.items())
 
 
 def _whole(meta: TensorMeta) -> Layout:

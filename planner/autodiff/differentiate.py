@@ -62,7 +62,7 @@ def differentiate(sharded: ShardedGraph, plan_edge: PlanEdge) -> TrainingGraph:
         scopes.append(
             Scope(
                 assembly=scope.assembly,
-                fanouts=tuple(replace(f, again=again(f)) for f in fanouts),
+                fanouts=tuple(replace(f, again=further) if (further := again(f)) else f for f in fanouts),
                 updates=tuple(
                     _update(assignment, p, plan_edge) for p in scope.assembly.parameters if p.parameter.trainable
                 ),
@@ -91,7 +91,8 @@ def _backward(
     plan_edge: PlanEdge,
 ) -> Fanout:
     gradient = placed.gradient if placed else fanout.source.adjoint
-    readers = tuple(replace(r, raw=_raw(assignment, r, with_gradient)) for r in fanout.readers)
+    raws = (_raw(assignment, reader, with_gradient) for reader in fanout.readers)
+    readers = tuple(r if raw is None else replace(r, raw=raw) for r, raw in zip(fanout.readers, raws, strict=True))
     groups: dict[Layout, tuple[Layout, list[int]]] = {}
     for position, reader in enumerate(readers):
         if reader.raw is not None:

@@ -93,7 +93,8 @@ def _renumbered(scope: Scope, numbers: Mapping[int, int]) -> Scope:
 
 
 def _moved(reader: Reader, numbers: Mapping[int, int]) -> Reader:
-    return replace(reader, scope=numbers.get(reader.scope, 0))
+    number = numbers.get(reader.scope, 0)
+    return reader if number == reader.scope else replace(reader, scope=number)
 
 
 def _only(fanout: Fanout, places: list[int], numbers: Mapping[int, int]) -> Fanout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from ..core.graph import Attribute, Node
@@ -154,7 +155,12 @@ class OpDef:
     @property
     def operand_names(self) -> tuple[str, ...]:
         """Operand names without the mark of the optional ones."""
-        return tuple(name.rstrip("?") for name in self.operands)
+        return _unmarked(self.operands)
+
+
+@lru_cache(maxsize=1024)
+def _unmarked(operands: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.rstrip("?") for name in operands)
 
 
 def shapes_of(metas: tuple[TensorMeta, ...]) -> tuple[tuple[Size, ...], ...]:

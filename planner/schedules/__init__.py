@@ -7,7 +7,7 @@ from .equal import EqualParts, equal_parts
 from .measures import Bubble, Causes, bubble, causes, critical_path
 from .named import AUTOMATIC, Simulated, definition_of, part_count, pipeline_of, schedule_named, schedule_parts
 from .partition import Partition, cut, partition
-from .simulate import Course, simulate
+from .simulate import course, simulate
 from .table import SCHEDULES
 from .text import read_csv, write_csv
 from .trace_events import trace_events
@@ -19,7 +19,6 @@ __all__ = [
     "Best",
     "Bubble",
     "Causes",
-    "Course",
     "EqualParts",
     "Partition",
     "ScheduleDef",
@@ -27,6 +26,7 @@ __all__ = [
     "automatic",
     "bubble",
     "causes",
+    "course",
     "critical_path",
     "cut",
     "definition_of",

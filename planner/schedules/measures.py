@@ -19,7 +19,7 @@ from itertools import pairwise
 from ..core.schedule import KINDS, Schedule
 from ..core.timeline import Span, StageTimes, Timeline
 from .links import links, provides
-from .simulate import Course, seconds
+from .simulate import course, seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ def bubble(timeline: Timeline) -> Bubble:
 def causes(timeline: Timeline) -> Causes:
     """Return where the bubble comes from: the schedule is simulated again without one cause after the other."""
     schedule, times = timeline.schedule, timeline.times
-    bare, course = tuple(_without(t) for t in times), Course(schedule)
-    ideal = course.length(_equal(bare, schedule))
-    uneven = course.length(bare)
-    repeated = course.length(tuple(replace(b, recompute=t.recompute) for b, t in zip(bare, times, strict=True)))
+    bare, way = tuple(_without(t) for t in times), course(schedule)
+    ideal = way.length(_equal(bare, schedule))
+    uneven = way.length(bare)
+    repeated = way.length(tuple(replace(b, recompute=t.recompute) for b, t in zip(bare, times, strict=True)))
     return Causes(
         ideal=ideal - sum(_works(timeline)) / schedule.ranks,
         imbalance=uneven - ideal,

@@ -9,8 +9,8 @@ it are used up:
 x[g, s] ≤ count[g] · done[g-1, s],   Σ_{s' ≤ s} x[g, s'] ≥ count[g] · done[g, s]
 ```
 
-So the problem grows with the number of groups times stages, not with the depth of the model. Where filling the stages
-in order already meets a bound that no cut goes below, only the second of the two is solved.
+So the problem grows with the number of groups times stages, not with the depth of the model. Neither is solved
+where filling the stages in order already meets a bound that no cut goes below, as with many equal layers.
 """
 
 from __future__ import annotations
@@ -131,11 +131,13 @@ def partition(
                 "Use more ranks, smaller microbatches or recompute.",
             )
         cuts, bound = _cuts(first.counts()), first.bound
-        busiest = max(_rank_seconds(cut(layers, cuts), placement))
-    second = _Program(groups, placement, caps, keep)
-    second.limit(busiest)
-    if second.solve(second.largest):
-        cuts = _cuts(second.counts())
+        full = cut(layers, cuts)
+        busiest = max(_rank_seconds(full, placement))
+    if max(map(_work, full)) > _room(groups, len(placement)):
+        second = _Program(groups, placement, caps, keep)
+        second.limit(busiest)
+        if second.solve(second.largest):
+            cuts = _cuts(second.counts())
     stages = cut(layers, cuts)
     return Partition(cuts=cuts, stages=stages, rank_seconds=_rank_seconds(stages, placement), bound=min(bound, busiest))
 
@@ -148,7 +150,7 @@ def _least(groups: Sequence[tuple[StageTimes, ...]], ranks: int) -> float:
 
 def _filled(layers: Sequence[StageTimes], groups: Sequence[tuple[StageTimes, ...]], stages: int) -> tuple[int, ...]:
     """Return the cut that fills one stage after the other up to what the largest has at least."""
-    room = max(-(-len(group) // stages) * _work(group[0]) for group in groups) * (1 + 1e-12)
+    room = _room(groups, stages)
     cuts = [0]
     for after in range(stages - 1, 0, -1):
         stop, taken = cuts[-1] + 1, _work(layers[cuts[-1]])
@@ -156,6 +158,11 @@ def _filled(layers: Sequence[StageTimes], groups: Sequence[tuple[StageTimes, ...
             stop, taken = stop + 1, taken + _work(layers[stop])
         cuts.append(stop)
     return (*cuts, len(layers))
+
+
+def _room(groups: Sequence[tuple[StageTimes, ...]], stages: int) -> float:
+    """Return what the largest stage has at least, and the error of a sum."""
+    return max(-(-len(group) // stages) * _work(group[0]) for group in groups) * (1 + 1e-12)
 
 
 def _fits(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..core.schedule import KINDS, Action, Cell, Schedule
 from ..core.timeline import Span, StageTimes, Timeline
@@ -38,7 +39,7 @@ def simulate(schedule: Schedule, times: tuple[StageTimes, ...]) -> Timeline:
         `schedule.times` if the stages are not as many; `schedule.deadlock` if ranks wait for each other, with the
         cycle; `schedule.missing-action` if they wait for what no rank runs.
     """
-    return Course(schedule).timeline(times)
+    return course(schedule).timeline(times)
 
 
 def seconds(times: StageTimes, kind: str) -> float:
@@ -109,12 +110,13 @@ class Course:
         """Return the seconds to the end of the last span, reductions and optimizer with it."""
         schedule, latest = self.schedule, 0.0
         last, ended = [0.0] * schedule.ranks, [dict[int, float]() for _ in schedule.orders]
-        for step, _, stop, sent in self._run(times):
+        # Messages are over before the passes that wait for them.
+        for step, _, stop, _ in self._run(times):
             last[step.rank] = stop
-            latest = max(latest, stop, *(end for _, end in sent))
+            latest = max(latest, stop)
             ended[step.rank].update((action.stage, stop) for action in step.cell if action.kind in "BW")
         ending = (_ending(schedule, times, rank, ended[rank], last[rank]) for rank in range(schedule.ranks))
-        return max(latest, *(span.stop for spans in ending for span in spans))
+        return max([latest, *(span.stop for spans in ending for span in spans)])
 
     def _run(self, times: tuple[StageTimes, ...]) -> Iterator[tuple[_Step, float, float, list[tuple[float, float]]]]:
         """Yield every cell with its start and stop, and those of its messages."""
@@ -137,6 +139,12 @@ class Course:
                 channels[channel] = ready[slot] = end
                 sent.append((begin, end))
             yield step, start, stop, sent
+
+
+@lru_cache(maxsize=32)
+def course(schedule: Schedule) -> Course:
+    """Return the course of a schedule; an edit of a plan mostly asks about the schedule of the one before."""
+    return Course(schedule)
 
 
 def _stream(action: Action) -> str:

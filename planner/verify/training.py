@@ -24,7 +24,7 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
     """
     mesh = training.assignment.mesh
     found: list[Diagnostic] = []
-    sound: set[tuple[object, ...]] = set()
+    sound: set[object] = set()
     for scope in training.scopes:
         for assigned in scope.assembly.nodes:
             # What holds for an operator holds for all others with its rule, strategy and layouts.
@@ -35,8 +35,8 @@ def verify_training(training: TrainingGraph) -> tuple[Diagnostic, ...]:
                 sound |= set() if broken else {key}
         for fanout in scope.fanouts:
             placed = scope.assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
-            found += _fanout(fanout, mesh, trained=placed is not None and placed.parameter.trainable)
-        found += _updates(scope, mesh)
+            found += _fanout(fanout, mesh, sound, trained=placed is not None and placed.parameter.trainable)
+        found += _updates(scope, mesh, sound)
     found += _buckets(training)
     return tuple(found)
 
@@ -70,7 +70,7 @@ def _operator(assigned: AssignedNode, symbols: Symbols, mesh: DeviceMesh) -> Ite
         yield Diagnostic(code="verify.operator-layout", subject=node.name, message=message)
 
 
-def _fanout(fanout: Fanout, mesh: DeviceMesh, *, trained: bool) -> Iterator[Diagnostic]:
+def _fanout(fanout: Fanout, mesh: DeviceMesh, sound: set[object], *, trained: bool) -> Iterator[Diagnostic]:
     value = fanout.value
     served = sorted(position for delivery in fanout.forward for position in delivery.readers)
     if served != list(range(len(fanout.readers))):
@@ -81,7 +81,7 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh, *, trained: bool) -> Iterator[Diag
         for position in delivery.readers:
             if delivery.redistribution.target.normal(mesh) != fanout.readers[position].layout.normal(mesh):
                 yield _broken("verify.reader-layout", value, f"{fanout.readers[position].node} gets another layout")
-        yield from _folds(value, delivery.redistribution, mesh)
+        yield from _folds(value, delivery.redistribution, mesh, sound)
     giving = sorted(i for i, reader in enumerate(fanout.readers) if reader.raw is not None)
     returned = sorted(position for delivery in fanout.backward for position in delivery.readers)
     if giving != returned:
@@ -94,10 +94,10 @@ def _fanout(fanout: Fanout, mesh: DeviceMesh, *, trained: bool) -> Iterator[Diag
             yield _broken("verify.raw-layout", value, "gradients of other layouts are added or brought back")
         if delivery.redistribution.target != fanout.gradient:
             yield _broken("verify.gradient-layout", value, f"gradient ends as {delivery.redistribution.target}")
-        yield from _folds(value, delivery.redistribution, mesh)
+        yield from _folds(value, delivery.redistribution, mesh, sound)
 
 
-def _updates(scope: Scope, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+def _updates(scope: Scope, mesh: DeviceMesh, sound: set[object]) -> Iterator[Diagnostic]:
     by_name = {update.parameter: update for update in scope.updates}
     for placed in scope.assembly.parameters:
         if not placed.parameter.trainable:
@@ -114,12 +114,22 @@ def _updates(scope: Scope, mesh: DeviceMesh) -> Iterator[Diagnostic]:
         for moved, source, target in moves:
             if (moved.source, moved.target) != (source, target):
                 yield _broken("verify.update-layout", update.parameter, f"{moved} should lead {source} → {target}")
-            yield from _folds(update.parameter, moved, mesh)
+            yield from _folds(update.parameter, moved, mesh, sound)
     for name in by_name:
         yield _broken("verify.update-missing", name, "it is updated and is no parameter here")
 
 
-def _folds(value: str, moved: Redistribution, mesh: DeviceMesh) -> Iterator[Diagnostic]:
+def _folds(value: str, moved: Redistribution, mesh: DeviceMesh, sound: set[object]) -> Iterator[Diagnostic]:
+    """Hold a redistribution to its ends, unless it was found sound."""
+    if moved in sound:
+        return
+    broken = tuple(_unsound(value, moved, mesh))
+    if not broken:
+        sound.add(moved)
+    yield from broken
+
+
+def _unsound(value: str, moved: Redistribution, mesh: DeviceMesh) -> Iterator[Diagnostic]:
     layout = moved.source.normal(mesh)
     for step in moved.steps:
         if step.source != layout:

@@ -53,7 +53,7 @@ def test_communication_tab_draws_the_chart_and_leads_back_to_the_graph(designer:
     bars = panel.locator(".bars .point")
     expect(bars.first).to_be_visible()
     figure = designer.rest.ask("GET", f"/plans/{designer.plan_id}/figures/communication")
-    assert bars.count() == sum(len(trace["x"]) for trace in figure["data"])
+    expect(bars).to_have_count(sum(len(trace["x"]) for trace in figure["data"]))
     panel.locator("tbody tr").first.get_by_role("button").click()
     expect(designer.inspected).to_be_visible()
 
@@ -61,9 +61,11 @@ def test_communication_tab_draws_the_chart_and_leads_back_to_the_graph(designer:
 def test_costs_open_down_to_formulas(designer: Designer) -> None:
     panel = designer.tab("costs")
     expect(panel.get_by_role("region", name="Step time")).to_contain_text("between")
-    before = panel.locator("li, [role=treeitem], [role=row]").count()
+    rows = panel.locator("li, [role=treeitem], [role=row]")
+    before = rows.count()
     panel.locator('[aria-expanded="false"]').first.click()
-    assert panel.locator("li, [role=treeitem], [role=row]").count() > before
+    # One more than there were, at least.
+    expect(rows.nth(before)).to_be_attached()
 
 
 def test_nothing_decided_means_no_communication(page: Page, rest: Rest) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from planner.importers import load_model
 from planner.importers.graph_json import write_graph
@@ -26,6 +26,14 @@ DROP = """([zone, name, text]) => {
   for (const type of ["dragover", "drop"])
     zone.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: files }));
 }"""
+
+
+def settled_form(page: Page) -> Locator:
+    """Return the form of a new plan in its place: recent plans move it when they come, and a list that moves closes."""
+    recent = page.get_by_role("region", name="Recent plans")
+    expect(recent).to_be_visible()
+    expect(recent.get_by_role("status")).to_have_count(0)
+    return page.get_by_role("form", name="New plan")
 
 
 def drop(page: Page, name: str, text: str) -> None:
@@ -60,7 +68,7 @@ def test_a_dropped_config_is_read_under_its_name(page: Page) -> None:
 
 def test_sequences_are_proposed_no_longer_than_the_model_takes(page: Page) -> None:
     page.goto("/")
-    form = page.get_by_role("form", name="New plan")
+    form = settled_form(page)
     tokens = form.get_by_role("textbox", name="Sequence")
     expect(tokens).to_have_value("4,096")
     # Typing opens the list, too, and leaves what is meant.
@@ -71,9 +79,7 @@ def test_sequences_are_proposed_no_longer_than_the_model_takes(page: Page) -> No
 
 def test_a_model_is_chosen_from_its_group_with_a_plan_to_start_from(page: Page) -> None:
     page.goto("/")
-    # Plans that come in above move the form, and a list that leaves the window is closed.
-    expect(page.get_by_role("region", name="Recent plans").get_by_role("status")).to_have_count(0)
-    form = page.get_by_role("form", name="New plan")
+    form = settled_form(page)
     form.get_by_role("combobox", name="Model").press("ArrowDown")
     expect(page.get_by_text("experts", exact=True)).to_be_visible()
     page.get_by_role("option", name=re.compile("^llama-3-70b")).click()

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import resource
 import runpy
 import signal
 import socket
@@ -76,6 +77,7 @@ class RankProcesses:
         saving: bool = False,
         how: str = "killed",
         patience: float = 120.0,
+        log: bool = True,
     ) -> Training:
         """Run a bundle's training, as a launcher would that does not end the others when one rank ends.
 
@@ -85,18 +87,20 @@ class RankProcesses:
             Rank that gets SIGKILL in the middle of a step of this run, or of saving after the step before.
         how
             What comes over it in the step instead: it is `terminated` or `stopped` by the signal, `raises`, `waits` for
-            ever, or gets `infinite` gradients.
+            ever, gets `infinite` gradients, or finds its disk `full`.
+        log
+            Whether the run keeps a log, where there are its losses.
         """
         port = _free_port()
-        log = Path(self._folder.name) / "log.jsonl"
-        log.unlink(missing_ok=True)
-        options = (*options, "--log-file", str(log))
+        path = Path(self._folder.name) / "log.jsonl"
+        path.unlink(missing_ok=True)
+        options = (*options, "--log-file", str(path)) if log else options
         codes, texts, seconds = self._forked(
             _train,
             [(r, world, port, bundle, options, (step, saving, how) if r == victim else None) for r in range(world)],
             patience,
         )
-        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
         records = {record["step"]: record for record in map(json.loads, lines)}
         losses = {step: record["loss"] for step, record in records.items()}
         return Training(losses, records, codes, texts, seconds)
@@ -180,6 +184,9 @@ def _befall(how: str) -> None:
         case "killed" | "terminated" | "stopped":
             number = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "stopped": signal.SIGSTOP}[how]
             os.kill(os.getpid(), number)
+        case "full":
+            # No file gets any longer, as on a disk that is full.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
         case "raises":
             raise ArithmeticError("no more numbers")
         case "waits":

@@ -111,6 +111,7 @@ def scaled(rank: int, bundle: Path, saved: Path) -> tuple[list[float], list[floa
     return whole, first + Run(train, saved, resume=True).losses(STEPS)
 
 
+@pytest.mark.slow
 def test_what_is_kept_follows_the_loss_scale(ranks: RankProcesses, tmp_path: Path) -> None:
     """Powers of two round nothing, so that losses are equal to the last bit."""
     export(PLANS["one bit"], tmp_path / "bundle")
@@ -131,6 +132,7 @@ def moved(rank: int, bundles: list[Path], saved: Path) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_another_plan_starts_from_zero_and_says_so(ranks: RankProcesses, tmp_path: Path) -> None:
     others = {
         "other mesh": compressed("tp:2", ("zero2", "tp")),

@@ -72,17 +72,20 @@ def trained(
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "zero3-tp-sp" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+    "name", [name if name == "tp-sp" else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
 def test_ten_steps_in_bf16_follow_one_process(ranks: RankProcesses, tmp_path: Path, name: str) -> None:
-    """Losses differ by less than bf16 tells apart at 1, from one process in it and in float64, and fall."""
+    """Losses fall, and differ from those of one process, in bf16 and in float64, by a part of what bf16 tells apart.
+
+    They are means over 64 targets, taken in fp32: in bf16, they would be off by more.
+    """
     export(plan_of("alone", "bf16"), tmp_path / "alone", "native")
     export(plan_of("alone"), tmp_path / "exact", "native")
     export(plan_of(name, "bf16"), tmp_path / "sharded", "native")
     ((exact, _),) = ranks.run(1, trained, str(tmp_path / "exact"))
     ((alone, _),) = ranks.run(1, trained, str(tmp_path / "alone"))
     together = ranks.run(plan_of(name).decisions.mesh.device_count, trained, str(tmp_path / "sharded"))
-    least = torch.finfo(torch.bfloat16).eps
+    least = torch.finfo(torch.bfloat16).eps / 4
     for losses, types in together:
         assert types == {"torch.float32"}
         assert losses == pytest.approx(alone, abs=least, rel=0)

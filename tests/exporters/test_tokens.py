@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from planner.exporters.runtime.data import Feed
-from planner.exporters.runtime.tokens import TokenFiles, shuffled, token_feeds
+from planner.exporters.runtime.tokens import TokenError, TokenFiles, shuffled, token_feeds
 
 LENGTH = 4
 
@@ -117,7 +117,9 @@ def test_what_files_do_not_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tokens are uint16 or uint32, not int8"):
         TokenFiles([ten], dtype="int8", length=1, seed=0)
     files = TokenFiles([ten], dtype="uint16", length=LENGTH, seed=0)
-    with pytest.raises(ValueError, match="but the model knows 5; is --data-type right"):
+    with pytest.raises(
+        TokenError, match="there is the token 7, but the model knows 5, from 0 on; is --data-type right"
+    ):
         files.batch(0, (feed("tokens", "integers", high=5),))[0].to("cpu")
 
 

@@ -1,6 +1,8 @@
 """Cuts of a model into stages, against all cuts."""
 
+from importlib import import_module
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,8 @@ from planner.core.schedule import loop, vee
 from planner.core.timeline import StageTimes
 from planner.errors import ScheduleError
 from planner.schedules.partition import cut, join, partition
+
+module: Any = import_module("planner.schedules.partition")
 
 
 def _layer(work: float, resident: float = 1.0) -> StageTimes:
@@ -106,3 +110,23 @@ def test_more_stages_than_layers() -> None:
     with pytest.raises(ScheduleError) as caught:
         partition((_layer(1),) * 3, loop(4, 4))
     assert caught.value.code == "schedule.stages"
+
+
+@pytest.mark.parametrize(("stages", "ranks", "head"), [(4, 4, 0), (32, 16, 1), (6, 3, 2), (5, 5, 3)])
+def test_many_equal_layers_are_cut_as_well_without_the_solver(
+    stages: int, ranks: int, head: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = (*[_layer(2.0)] * (4 * stages - head), *[_layer(1.0)] * head)
+    solved = partition(layers, loop(ranks, stages))
+    monkeypatch.setattr(module, "_least", lambda *_: 0.0)
+    monkeypatch.setattr(module, "_room", lambda *_: 0.0)
+    slow = partition(layers, loop(ranks, stages))
+    assert max(solved.rank_seconds) == pytest.approx(max(slow.rank_seconds))
+    assert max(s.work for s in solved.stages) == pytest.approx(max(s.work for s in slow.stages))
+    assert solved.bound == pytest.approx(slow.bound)
+
+
+def test_many_equal_layers_ask_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_Program", None)
+    found = partition((*[_layer(3.0)] * 62, _layer(1.0)), loop(16, 16))
+    assert max(found.rank_seconds) == found.bound == 4 * 9.0

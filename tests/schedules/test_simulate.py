@@ -11,7 +11,7 @@ from planner.errors import ScheduleError
 from planner.schedules import SCHEDULES
 from planner.schedules.bound import lower_bound
 from planner.schedules.measures import bubble, causes, critical_path
-from planner.schedules.simulate import seconds, simulate
+from planner.schedules.simulate import course, seconds, simulate
 from planner.verify import verify_schedule
 from tests.schedules.strategies import timed
 
@@ -169,3 +169,12 @@ def test_times_for_every_stage() -> None:
     with pytest.raises(ScheduleError) as caught:
         simulate(PAIR, (ONE,))
     assert caught.value.code == "schedule.times"
+
+
+@given(timed())
+def test_lengths_are_those_of_the_timeline(case: Timed) -> None:
+    schedule, times = case
+    timeline = simulate(schedule, times)
+    spans = [timeline.compute(rank) for rank in range(schedule.ranks)]
+    assert course(schedule).makespan(times) == timeline.makespan
+    assert course(schedule).length(times) == max(each[-1].stop for each in spans if each)

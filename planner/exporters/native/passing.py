@@ -62,6 +62,8 @@ def passed(
 
 def _hold(piece: Piece, pieces: tuple[Piece, ...], schedule: str, loss: Node, problems: Problems) -> None:
     received = {r.value for r in piece.planned.received}
+    if not piece.alone.training.assignment.graph.root.body:
+        problems.add(loss.name, f"nothing else runs on stage {piece.number}; here a stage has a part of the model")
     before = set(outside(pieces[piece.number - 1].alone.training)) if piece.number else set()
     for arriving in piece.planned.received:
         if arriving.node not in before:

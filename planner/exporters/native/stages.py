@@ -76,7 +76,7 @@ def _imports(body: str, model: Model, schedule: str) -> str:
 
 def _shared(pieces: tuple[Piece, ...], problems: Problems) -> dict[str, dict[int, str]]:
     """Return parameter that several stages hold → stage → its name there."""
-    layouts: dict[str, dict[int, tuple[object, ...]]] = {}
+    modules = {path for piece in pieces for path in piece.modules}
     names: dict[str, dict[int, str]] = {}
     for piece in pieces:
         local = {tied: own for own, tied in piece.elsewhere.items()}
@@ -84,19 +84,11 @@ def _shared(pieces: tuple[Piece, ...], problems: Problems) -> dict[str, dict[int
         for placed in first.assembly.parameters:
             name = placed.parameter.name
             names.setdefault(name, {})[piece.number] = local.get(name, name)
-            layouts.setdefault(name, {})[piece.number] = (placed.storage, placed.gradient, placed.optimizer)
-            readers = {r.node for f in first.fanouts if f.value == name for r in f.readers}
-            home = name.rpartition(".")[0]
-            modules = {path for other in pieces for path in other.modules}
-            if name not in local and home in modules - piece.modules.keys():
+            if name not in local and name.rpartition(".")[0] in modules - piece.modules.keys():
+                readers = {r.node for f in first.fanouts if f.value == name for r in f.readers}
                 problems.add(name, f"{', '.join(sorted(readers))} of stage {piece.number} reads it and is no linear "
                              "layer of its own, which could hold a copy")  # fmt: skip
-    several = {name: places for name, places in names.items() if len(places) > 1}
-    for name in several:
-        if len(set(layouts[name].values())) > 1:
-            listed = "; ".join(f"stage {n}: {', '.join(map(str, own))}" for n, own in layouts[name].items())
-            problems.add(name, f"its copies do not lie alike ({listed}), so their gradients can't be added up")
-    return several
+    return {name: places for name, places in names.items() if len(places) > 1}
 
 
 def _constants(

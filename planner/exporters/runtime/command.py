@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from .agreement import StartError, started
 from .data import Source
 from .failure import Watch, join
+from .folders import hold_writable
 from .in_stages import RunsInStages
 from .mesh import Mesh
 from .optimizer import MasterAdamW
@@ -53,16 +56,28 @@ def main(build: Build, settings: Settings, arguments: Sequence[str] | None = Non
     timeout = timedelta(seconds=options.timeout)
     device = join(timeout)
     with Watch(patience=options.patience):
-        mesh = Mesh(settings.mesh, device)
+        mesh, source = started(lambda: _prepared(settings, options, device))
         mesh.timeout = timeout
-        number = run(build, settings, options, mesh)
+        number = run(build, settings, options, mesh, source)
     if dist.is_initialized():
         dist.destroy_process_group()
     if number:
         raise SystemExit(128 + number)
 
 
-def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
+def _prepared(settings: Settings, options: Options, device: torch.device) -> tuple[Mesh, Source]:
+    """Return what can be had, and see to what can be seen to, before anything takes time."""
+    mesh = Mesh(settings.mesh, device)
+    if options.checkpoints.save is not None:
+        hold_writable(options.checkpoints.save, mesh.rank)
+    if options.profile is not None:
+        hold_writable(Path(options.profile_folder), mesh.rank)
+    if options.log_file is not None and mesh.rank == 0:
+        Path(options.log_file).open("a").close()
+    return mesh, source_of(settings, options)
+
+
+def run(build: Build, settings: Settings, options: Options, mesh: Mesh, source: Source) -> int:
     """Train, and return the signal that ended training early, or 0."""
     mesh.compute = getattr(torch, options.dtype)
     model = build(mesh).to(mesh.compute)
@@ -70,7 +85,7 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
     if isinstance(model, RunsInStages):
         model.spread()
         if options.compile:
-            raise ValueError("--compile is for models in one piece: stages are run with parts of their backward")
+            raise StartError("--compile is for models in one piece: stages are run with parts of their backward")
     elif options.compile:
         model.compile()
     training = Training(
@@ -83,7 +98,6 @@ def run(build: Build, settings: Settings, options: Options, mesh: Mesh) -> int:
         clip=options.clip,
         checkpoints=options.checkpoints,
     )
-    source = source_of(settings, options)
     progress = Progress(settings, mesh, dtype=options.dtype, file=options.log_file)
     with Stop(mesh.device) as stop, profiled(options.profile, options.profile_folder, mesh) as profile:
         while training.state.step < options.steps:

@@ -3,7 +3,8 @@
 A rank that waits in a collective for one that is gone may wait for ever, and says nothing about who is missing. So each
 rank's process has a thread that gives a sign of life to the store of the process group, looks for that of the next
 rank in the ring, and for a failure that another rank wrote there. The first to write a failure prints it, and every
-rank that reads one ends its process, whatever its main thread waits for.
+rank that reads one ends its process, whatever its main thread waits for. What says all in one sentence, such as that a
+file is missing, is told by rank 0, without the way through the code that led there.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from datetime import timedelta
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.distributed as dist
+
+from .agreement import EveryRankError, PlainError
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
@@ -42,6 +46,7 @@ class Watch:
         self.world = dist.get_world_size() if dist.is_initialized() else 1
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._failing = threading.Event()
 
     def __enter__(self) -> Watch:
         if self.world > 1:
@@ -53,6 +58,9 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._thread is None:
+            if isinstance(error, PlainError):
+                _say(str(error))
+                raise SystemExit(1) from None
             return
         if error is not None:
             self._fail(error)
@@ -63,20 +71,50 @@ class Watch:
 
     def _fail(self, error: BaseException) -> NoReturn:
         """Tell the others what went wrong here, and end."""
-        if is_consequence(error):
-            # The rank at fault is about to be found by who watches it, who ends this process, too.
+        if is_consequence(error) or (self.rank and isinstance(error, EveryRankError)):
+            # The rank at fault is about to be found by who watches it, or rank 0 is about to tell for all: who reads
+            # that ends this process, too.
             self._over.wait(2 * self.patience)
-        text = f"rank {self.rank} failed: {type(error).__name__}: {error}"
+        self._failing.set()
+        plain = isinstance(error, PlainError)
+        where = "" if isinstance(error, EveryRankError) else f"rank {self.rank}: "
+        text = f"{where}{error}" if plain else f"rank {self.rank} failed: {type(error).__name__}: {error}"
         try:
-            first = _written(_store(self.patience), text)
+            store = _store(self.patience)
+            self._tell(store, 0 if plain else self.rank, text, None if plain else error)
         except RuntimeError:
-            first = True
-        if first:
             traceback.print_exception(error)
             _say(text)
-        # The store may be kept here: leave the others the time to read it.
-        self._over.wait(4 * self.period)
         _end()
+
+    def _tell(self, store: Store, teller: int, text: str, error: BaseException | None = None) -> None:
+        """Write a failure, and print it if this rank is the first and the one to tell it."""
+        if not _written(store, f"{teller} {text}"):
+            self._leave(store)
+            return
+        if error is not None:
+            traceback.print_exception(error)
+        if teller == self.rank:
+            _say(text)
+        there = self._leave(store, after=() if teller == self.rank else (teller,))
+        if not there:
+            _say(text)
+
+    def _leave(self, store: Store, *, after: Sequence[int] = ()) -> bool:
+        """Say that this rank ends, and return whether some others said so before, in time.
+
+        Rank 0 may keep the store: it ends after all others, which say so with the last that they ask of the store.
+        """
+        until = monotonic() + 4 * self.period
+        if self.rank == 0:
+            after = range(self.world)
+            store.set("ended 0", "")
+        there = True
+        while there and not all(store.check([f"ended {rank}"]) for rank in after):
+            sleep(self.period / 20)
+            there = monotonic() < until
+        store.set(f"ended {self.rank}", "")
+        return there or self.rank == 0
 
     def _watch(self, store: Store) -> None:
         beat, seen, since, reached = 0, b"", monotonic(), monotonic()
@@ -86,7 +124,7 @@ class Watch:
             try:
                 store.set(f"beat {self.rank}", str(beat))
                 if store.check([FAILURE]):
-                    _end()
+                    self._told(store)
                 sign = store.get(f"beat {following}") if store.check([f"beat {following}"]) else b""
             except RuntimeError:
                 if now - reached > self.patience / 2:
@@ -101,10 +139,18 @@ class Watch:
                 text = (
                     f"rank {following} is gone: no sign of life for {self.patience:g} s; it was killed, or its machine"
                 )
-                if _written(store, text):
-                    _say(text)
-                self._over.wait(4 * self.period)
+                self._tell(store, self.rank, text)
                 _end()
+
+    def _told(self, store: Store) -> None:
+        """End because of a failure that was written, unless the main thread is about to."""
+        if self._failing.is_set():
+            self._over.wait()
+        teller, _, text = store.get(FAILURE).decode().partition(" ")
+        if teller == str(self.rank):
+            _say(text)
+        self._leave(store)
+        _end()
 
 
 def is_consequence(error: BaseException) -> bool:

@@ -51,6 +51,23 @@ def prepare(folder: Path, partial: Path) -> None:
     partial.mkdir()
 
 
+def hold_writable(folder: Path, rank: int) -> None:
+    """See that a rank can write to a folder, before there is anything to lose.
+
+    Raises
+    ------
+    ValueError
+        Where it can't.
+    """
+    probe = folder / f".probe-{rank}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"\0")
+        probe.unlink()
+    except OSError as cause:
+        raise ValueError(f"{folder} is no folder to write to: {cause.strerror}") from cause
+
+
 def finish(partial: Path, final: Path, files: list[str], state: State) -> None:
     """Write the state and give the folder its name, which it has when all of it is on the disk."""
     missing = [name for name in files if not (partial / name).is_file()]

@@ -50,7 +50,11 @@ class Mesh:
         ranks = prod(sizes.values())
         world = dist.get_world_size() if dist.is_initialized() else 1
         if ranks != world:
-            raise ValueError(f"the mesh {sizes} needs {ranks} ranks, but {world} are running")
+            named = ", ".join(f"{axis} {size}" for axis, size in sizes.items())
+            raise ValueError(
+                f"the mesh {named} needs {ranks} ranks, but {world} are running: start as many, or export the plan for "
+                "another mesh"
+            )
         self.sizes = dict(sizes)
         self.rank = dist.get_rank() if dist.is_initialized() else 0
         self.device = torch.device(device)

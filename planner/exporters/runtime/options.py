@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from .rate import SCHEDULES
 from .resume import Checkpoints, add_options
@@ -77,7 +79,7 @@ def _parser(settings: Settings, others: Sequence[str]) -> argparse.ArgumentParse
         else f"{settings.samples} samples"
     )
     mesh = " × ".join(f"{axis} {count}" for axis, count in settings.mesh.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         description=f"Train the model by its plan: ranks {mesh}, {size} a step. Start it on every rank with torchrun, "
         "or as the files in launch/ do.",
     )
@@ -161,6 +163,16 @@ def _parser(settings: Settings, others: Sequence[str]) -> argparse.ArgumentParse
         help="seconds without a sign of life after which a rank is taken for gone, and all ranks end (%(default)s)",
     )  # fmt: skip
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong once, and not on every rank."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process."""
+        if os.environ.get("RANK", "0") != "0":
+            self.exit(2)
+        super().error(message)
 
 
 def _window(text: str) -> tuple[int, int]:

@@ -15,9 +15,14 @@ from pathlib import Path
 
 import torch
 
+from .agreement import PlainError
 from .data import Batch, Feed, Range, Unread
 
 TYPES = ("uint16", "uint32")
+
+
+class TokenError(PlainError):
+    """A file has a token that the model does not know."""
 
 
 class TokenFiles:
@@ -64,7 +69,7 @@ class TokenFiles:
     def batch(self, first: int, feeds: Sequence[Feed]) -> Batch:
         """Return the model's inputs of a step: tokens, and the ones after them as labels; each rank reads its own.
 
-        Reading raises a `ValueError` for a token that the model does not have.
+        Reading raises a `TokenError` for a token that the model does not have.
         """
         tokens, labels = token_feeds(feeds)
 
@@ -83,7 +88,9 @@ class TokenFiles:
         largest = int(taken.max()) if taken.numel() else 0
         if largest >= size:
             named = ", ".join(self.paths)
-            raise ValueError(f"{named}: token {largest}, but the model knows {size}; is --data-type right?")
+            raise TokenError(
+                f"{named}: there is the token {largest}, but the model knows {size}, from 0 on; is --data-type right?"
+            )
         return taken
 
 
