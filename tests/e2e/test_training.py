@@ -36,9 +36,9 @@ def test_fused_gradients_beside_backward_are_faster_and_undone(replicas: Designe
     with replicas.edit():
         page.get_by_role("switch", name="Reduce beside backward").click()
     beside = replicas.state()
-    seconds = [state["summary"]["step_time_s"] for state in (before, fused, beside)]
-    assert sorted(seconds, reverse=True) == seconds
-    assert seconds[2] < 0.95 * seconds[0]
+    # Packing is a copy, so that large gradients gain from fusion only what backward hides.
+    alone, waited, hidden = (state["summary"]["step_time_s"] for state in (before, fused, beside))
+    assert hidden < 0.95 * min(alone, waited)
     buckets = beside["view"]["buckets"]
     count = sum(bucket["count"] for bucket in buckets)
     assert fused["summary"]["collectives"] < before["summary"]["collectives"]
