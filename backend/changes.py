@@ -49,9 +49,11 @@ def _apply(plan: Plan, change: Change) -> Plan:
             return plan.release(target, factor) if axes is None else plan.shard(target, {factor: tuple(axes)})
         case KeepChange(target=target, axis=axis, carriers=carriers):
             return plan.unkeep(target, axis) if carriers is None else plan.keep(target, axis, carriers)
+        case ParameterChange(axes=None):
+            return plan.unstore(change.target, of=change.of)
         case ParameterChange():
             return plan.store(
-                change.target, of=change.of, axes=change.axes, layout=change.layout, regather=change.regather,
+                change.target, of=change.of, axes=change.axes or (), layout=change.layout, regather=change.regather,
                 deferred=change.deferred, place=change.place,
             )  # fmt: skip
         case RecomputeChange():
@@ -127,8 +129,7 @@ def _label(change: Change) -> str:
             how = "finish {} over {}" if change.carriers is None else "keep {} partial over {}"
             return how.format(change.target, change.axis)
         case ParameterChange():
-            where = change.layout or "over " + ("·".join(change.axes) or "no axis")
-            return f"store {change.target} {where}{f' on the {change.place}' if change.place else ''}"
+            return _label_of_parameter(change)
         case RecomputeChange():
             what = {True: "compute again", False: "do not compute again", None: "forget recompute of"}[change.again]
             return f"{what} {change.target}"
@@ -139,6 +140,15 @@ def _label(change: Change) -> str:
             return "clear all sharding"
         case _:
             return _label_of_arrangement(change)
+
+
+def _label_of_parameter(change: ParameterChange) -> str:
+    what = change.target if change.of == "storage" else f"the {change.of} of {change.target}"
+    if change.axes is None:
+        return f"forget where {what} lies"
+    where = change.layout or (f"over {'·'.join(change.axes)}" if change.axes else "")
+    place = f"on the {change.place}" if change.place else ""
+    return " ".join(word for word in ("store", what, where, place) if word)
 
 
 def _label_of_arrangement(change: Arrangement) -> str:

@@ -29,7 +29,12 @@ def registry() -> Registry:
         torch=find_spec("torch") is not None,
         operators=[Entry(name=op.name, summary=op.summary) for op in OPS.values()],
         collectives=[Entry(name=c.name, summary=c.summary) for c in COLLECTIVES.values()],
-        presets=[PresetEntry(name=p.name, summary=p.summary, axes=list(p.axes)) for p in PRESETS.values()],
+        presets=[
+            PresetEntry(
+                name=p.name, summary=p.summary, axes=list(p.axes), recompute=[d.target for d in p.recompute if d.again]
+            )
+            for p in PRESETS.values()
+        ],
         devices=[
             DeviceEntry(name=h.name, summary=h.summary, memory_bytes=h.device.memory_bytes, node_devices=h.node_devices)
             for h in HARDWARE.values()

@@ -28,12 +28,15 @@ class KeepChange(Closed):
 
 
 class ParameterChange(Closed):
-    """Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`."""
+    """Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`.
+
+    `axes` null forgets what was decided for this target; with nothing else, its layout follows again.
+    """
 
     type: Literal["parameter"]
     target: Target
     of: Literal["storage", "gradient", "optimizer"] = "storage"
-    axes: AxisNames = Field(default_factory=list)
+    axes: AxisNames | None = Field(default_factory=list)
     layout: Annotated[str, Field(max_length=2000)] | None = None
     regather: bool = False
     deferred: bool = False

@@ -46,9 +46,10 @@ class Entry(BaseModel):
 
 
 class PresetEntry(Entry):
-    """A preset, with the names of its open axes."""
+    """A preset, with the names of its open axes, and the targets that it computes again in backward."""
 
     axes: list[str]
+    recompute: list[str]
 
 
 class DeviceEntry(Entry):

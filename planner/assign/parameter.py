@@ -41,7 +41,9 @@ def parameter_layout(
     for state in STATES:
         before = layout
         for decision in given:
-            if decision.of == state and decision.layout is not None:
+            if decision.of == state and decision.resets:
+                layout = before
+            elif decision.of == state and decision.layout is not None:
                 layout = _whole(parameter, state, decision.layout)
             elif decision.of == state and decision.axes:
                 layout = _further(parameter, state, layout, decision.axes, shape, mesh, diagnostics)
@@ -54,12 +56,14 @@ def parameter_layout(
         next((d.place for d in reversed(given) if d.of == state and d.place), PLACES[0])
         for state in ("storage", "optimizer")
     )
-    regather = next((d.regather for d in reversed(given) if d.of == "storage"), False)
+    # A place alone says nothing on how it is read.
+    handled = [d for d in reversed(given) if d.lays or d.resets]
+    regather = next((d.regather for d in handled if d.of == "storage"), False)
     moved = layouts["storage"].normal(mesh) != read.normal(mesh)
     return ParameterLayout(
         parameter=parameter, **layouts, regather=storage_place == "host" or (regather and moved),
         place=storage_place, optimizer_place=optimizer_place,
-        deferred=next((d.deferred for d in reversed(given) if d.of == "gradient"), False),
+        deferred=next((d.deferred for d in handled if d.of == "gradient"), False),
     )  # fmt: skip
 
 

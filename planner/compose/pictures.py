@@ -11,7 +11,7 @@ from ..core.graph import Node
 from ..core.report import Report
 from ..core.strategy import ShardStrategy
 from ..core.view import Choice, PlanView
-from ..cost import collective_rows, node_seconds
+from ..cost import bucket_calls, collective_rows, node_seconds
 from ..drawing import Moved, draw, node_choices
 from ..drawing import moved as moved_at
 from ..hardware import precision as precision_named
@@ -31,7 +31,9 @@ def view(plan: Plan, training: TrainingGraph | None = None) -> tuple[PlanView, R
     alone = collective_rows(
         replace(training, buckets=()), plan.decisions.microbatches, precision, plan.cluster
     ) if training.buckets else report.collectives  # fmt: skip
-    return draw(training, plan.decisions, precision, replace(report, collectives=alone), seconds, covers), report
+    together = bucket_calls(training, precision, plan.cluster, plan.decisions.gradients.compression)
+    told = replace(report, collectives=alone)
+    return draw(training, plan.decisions, precision, told, seconds, together, covers), report
 
 
 def choices_at(plan: Plan, node: str, training: TrainingGraph | None = None) -> tuple[Choice, ...]:

@@ -60,6 +60,9 @@ class ParameterDecision:
         Of storage and optimizer: one of `PLACES`; None leaves it where it is, at first on the device. What is stored on
         the host is brought to the device before it is used, and let go; the optimizer works where its state lies.
 
+    A decision with a place and nothing else leaves layouts as they are. One with nothing at all takes back what earlier
+    ones say of layouts, `regather` and `deferred`.
+
     Raises
     ------
     PlannerError
@@ -92,6 +95,24 @@ class ParameterDecision:
                     "plan.parameter-flag", f"{flag} belongs to the {state} of {self.target!r}, not to the {self.of}.",
                     f"Say it in a decision on the {state}.", subject=self.target,
                 )  # fmt: skip
+
+    @property
+    def lays(self) -> bool:
+        """Whether it says how the tensor is laid out or handled; if not, it has a place or takes others back."""
+        return bool(self.axes or self.layout or self.regather or self.deferred)
+
+    @property
+    def resets(self) -> bool:
+        """Whether it takes back what earlier ones say of layouts and how they are handled."""
+        return not self.lays and self.place is None
+
+    def replaces(self, earlier: ParameterDecision) -> bool:
+        """Return whether nothing is left of an earlier decision after this one."""
+        if self.of != earlier.of or self.target not in {"*", earlier.target}:
+            return False
+        if self.resets:
+            return earlier.place is None
+        return not self.lays and not earlier.lays and not earlier.resets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,8 @@ class NodeView:
         How many layers it stands for.
     forward_s, backward_s
         Seconds of one execution on a rank, without communication.
+    recomputed
+        Whether its results are not kept for backward, but computed again there.
     """
 
     id: str
@@ -119,6 +121,7 @@ class NodeView:
     factors: tuple[FactorView, ...]
     forward_s: float
     backward_s: float
+    recomputed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,9 @@ class Badge:
         Time of one.
     count
         How often it runs in a step.
+    buckets
+        Positions among the view's buckets of those that do this for several gradients at once; the numbers here are
+        those that it would have by itself. Empty for a collective of its own.
     """
 
     phase: str
@@ -149,6 +155,47 @@ class Badge:
     source: str
     target: str
     readers: tuple[str, ...]
+    buckets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketView:
+    """Gradients that are reduced together, or several such buckets that differ in their layers alone.
+
+    Parameters
+    ----------
+    edges
+        Ids of the parameters, in the order in which they are packed.
+    gradients
+        How many gradients one bucket has, layers counted one by one.
+    layers
+        How many layers one bucket has; 0 for a bucket of all that its parameters stand for.
+    count
+        How many buckets it stands for.
+    nbytes
+        Bytes of raw gradients in one bucket on a rank, before they are compressed; in the largest if they differ.
+    seconds
+        Time of all collectives of one bucket, of the largest if they differ.
+    collectives
+        How many collectives one bucket takes.
+    runs
+        How often a bucket of these is reduced in a step.
+    calls
+        Kind and axes of each collective that they share, one after the other.
+    deferred
+        Whether it is reduced once a step, and not after every microbatch.
+    """
+
+    edges: tuple[str, ...]
+    gradients: int
+    layers: int
+    count: int
+    nbytes: int
+    seconds: float
+    collectives: int
+    runs: int
+    calls: tuple[tuple[str, tuple[str, ...]], ...]
+    deferred: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +218,8 @@ class EdgeView:
         Layout of a parameter's optimizer state; empty for other values.
     deferred
         Whether a parameter's raw gradients are reduced once a step.
+    place, optimizer_place
+        `device` or `host`: where a parameter and its optimizer state lie; empty for other values.
     """
 
     id: str
@@ -185,6 +234,8 @@ class EdgeView:
     regather: bool = False
     optimizer: str = ""
     deferred: bool = False
+    place: str = ""
+    optimizer_place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,13 +267,14 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """The folded graph of a plan."""
+    """The folded graph of a plan; its buckets of gradients in the order in which backward completes them."""
 
     model: str
     mesh: tuple[tuple[str, int], ...]
     groups: tuple[GroupView, ...]
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
+    buckets: tuple[BucketView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

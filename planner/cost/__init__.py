@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .buckets import bucket_calls
 from .communication import leg_seconds, step_seconds
 from .compute import node_seconds
 from .evaluate import Priced, evaluate, price
@@ -16,6 +17,7 @@ __all__ = [
     "Priced",
     "Simulation",
     "StagePrice",
+    "bucket_calls",
     "collective_rows",
     "evaluate",
     "evaluate_pipeline",

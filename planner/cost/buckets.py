@@ -68,6 +68,18 @@ def bucket_times(
     )  # fmt: skip
 
 
+def bucket_calls(
+    training: TrainingGraph, precision: Precision, cluster: ClusterSpec, compression: str
+) -> tuple[tuple[int, float], ...]:
+    """Return of each of the training graph's buckets the collectives of one that it stands for, and their seconds.
+
+    Of buckets that differ in their layers it is the one with the most.
+    """
+    mesh, size = training.assignment.mesh, DTYPE_BYTES[precision.gradient]
+    each = (tuple(_collectives(b, b.cuts[0][0], mesh, size, compression)) for b in training.buckets)
+    return tuple((len(calls), sum(passed_seconds(p, axes, mesh, cluster) for _, axes, p in calls)) for calls in each)
+
+
 def packing_bytes(bucket: Bucket, layers: int, mesh: DeviceMesh, element_bytes: int) -> Iterator[int]:
     """Yield the bytes that each copy of one bucket reads and writes.
 

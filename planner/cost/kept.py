@@ -94,8 +94,8 @@ def _keeps(training: TrainingGraph, works: tuple[NodeWork, ...]) -> tuple[tuple[
     segments = [Segments.of(scope.assembly, index) for index, scope in enumerate(training.scopes)]
     given: dict[tuple[int, str], Layout] = {}
     for scope, own in zip(training.scopes, segments, strict=True):
-        # What is brought to its readers in the segment goes in as it is.
-        inside = [f for f in scope.fanouts if own and own.around(f)] if own else []
+        # What is given to the scope and brought to its readers in the segment goes in as it is.
+        inside = [f for f in scope.fanouts if f.kind != "activation" and own.around(f)] if own else []
         given |= {(own.scope, f.value): f.source.normal(training.assignment.mesh) for f in inside}
 
     def entering(work: NodeWork) -> Iterator[LocalTensor]:
@@ -109,7 +109,12 @@ def _keeps(training: TrainingGraph, works: tuple[NodeWork, ...]) -> tuple[tuple[
             elif parameters.parameter(tensor.name) is None:
                 yield _as_given(training, work.scope, tensor, source)
 
-    return tuple(tuple(entering(work)) if work.segment else work.saved for work in works)
+    # Nothing of a segment that keeps nothing is computed again, so what goes in is let go.
+    again = {(work.scope, work.segment) for work in works if work.repeated}
+    return tuple(
+        (tuple(entering(work)) if (work.scope, work.segment) in again else ()) if work.segment else work.saved
+        for work in works
+    )
 
 
 def _as_given(training: TrainingGraph, scope: int, tensor: LocalTensor, source: Layout) -> LocalTensor:

@@ -6,10 +6,11 @@ A run of layers is drawn once, whatever its length, so the view does not grow wi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from ..core.assignment import Assembly, AssignedNode, Fanout, TrainingGraph
+from ..core.assignment import Assembly, AssignedNode, Fanout, ParameterLayout, TrainingGraph
+from ..core.bucket import LOCAL
 from ..core.chunk import lengths
 from ..core.graph import ModelGraph, Node
 from ..core.layers import Layers, list_of
@@ -24,6 +25,7 @@ from ..core.tensor import DTYPE_BYTES, TensorMeta
 from ..core.view import Badge, Cell, Choice, EdgeView, FactorView, GroupView, NodeView, PlanView, TensorView
 from ..errors import PlannerError
 from ..ops import OPS
+from .buckets import draw_buckets, shared_buckets
 
 Seconds = Mapping[tuple[str, str], tuple[float, float]]
 """Scope title and node name → seconds of its forward and backward."""
@@ -33,9 +35,15 @@ Covers = Callable[[str, str, int], bool]
 
 def draw(
     training: TrainingGraph, decisions: Decisions, precision: Precision, report: Report, seconds: Seconds,
-    covers: Covers,
+    bucket_calls: Sequence[tuple[int, float]], covers: Covers,
 ) -> PlanView:  # fmt: skip
-    """Return the view of a priced plan."""
+    """Return the view of a priced plan.
+
+    Parameters
+    ----------
+    bucket_calls
+        Of each of the training graph's buckets: how many collectives one takes, and their seconds.
+    """
     drawer = _Drawer(training, decisions, precision, seconds, covers)
     return PlanView(
         model=training.assignment.graph.name,
@@ -43,6 +51,7 @@ def draw(
         groups=tuple(drawer.groups()),
         nodes=tuple(drawer.nodes()),
         edges=tuple(drawer.edges(report.collectives)),
+        buckets=tuple(draw_buckets(training, decisions.microbatches, DTYPE_BYTES[precision.gradient], bucket_calls)),
     )
 
 
@@ -90,6 +99,15 @@ def _id(assembly: Assembly, name: str) -> str:
     return f"{assembly.title}:{name}"
 
 
+def _placed(placed: ParameterLayout | None) -> dict[str, str]:
+    """Return what an edge tells of its parameter's optimizer state and places."""
+    if placed is None:
+        return {}
+    return {
+        "optimizer": str(placed.optimizer), "place": placed.place, "optimizer_place": placed.optimizer_place,
+    }  # fmt: skip
+
+
 def _layer_counts(graph: ModelGraph) -> dict[str, int]:
     """Return how many layers each list has: its modules that stand alone, and those of its repeats."""
     counts: dict[str, int] = {}
@@ -113,6 +131,7 @@ class _Drawer:
         self.decisions = decisions
         self.covers = covers
         self.seconds = seconds
+        self.shared = shared_buckets(training)
         self.dtypes = {"compute": precision.compute, "gradient": precision.gradient}
         self.parameters = {p.parameter.name for s in training.scopes for p in s.assembly.parameters}
         self.made = {
@@ -205,7 +224,7 @@ class _Drawer:
             target=(node.origin or node.name).replace("/", "."), group=group, scope=assembly.title,
             layers=assembly.count, rule=str(node.rule), terms=terms, operands=tuple(tensors), results=tuple(made),
             factors=self._factors(assembly, assigned, (*slots, *results)), forward_s=forward,
-            backward_s=backward,
+            backward_s=backward, recomputed=bool(assigned.segment),
         )  # fmt: skip
 
     def _factors(self, assembly: Assembly, assigned: AssignedNode, slots: tuple[str, ...]) -> tuple[FactorView, ...]:
@@ -285,19 +304,17 @@ class _Drawer:
             for fanout in scope.fanouts:
                 producer = self._producer(assembly, makers, fanout)
                 ids = [self._reader(index, r.scope, r.node, r.operand, fanout) for r in fanout.readers]
-                badges = [self._badge(row, fanout, ids) for row in by_value.get((assembly.title, fanout.value), ())]
+                rows_here = by_value.get((assembly.title, fanout.value), ())
+                badges = [self._badge(row, fanout, ids, self._buckets(index, row)) for row in rows_here]
+                placed = assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
                 yield EdgeView(
                     id=_id(assembly, fanout.value), value=fanout.value,
                     label=re.split(r"[./~]", fanout.value)[-1], kind=fanout.kind, producer=producer,
                     readers=tuple(dict.fromkeys(i for i in ids if i)),
                     tensor=self._tensor("", fanout.value, fanout.meta, None, fanout.source),
                     gradient=str(fanout.gradient) if fanout.gradient else "", badges=tuple(badges),
-                    regather=fanout.regather, optimizer=self._optimizer(assembly, fanout), deferred=fanout.deferred,
+                    regather=fanout.regather, deferred=fanout.deferred, **_placed(placed),
                 )  # fmt: skip
-
-    def _optimizer(self, assembly: Assembly, fanout: Fanout) -> str:
-        placed = assembly.parameter(fanout.value) if fanout.kind == "parameter" else None
-        return str(placed.optimizer) if placed else ""
 
     def _producer(self, assembly: Assembly, makers: Mapping[str, str], fanout: Fanout) -> str:
         """Return the id of the node that makes a value; a run's result is made by its output node."""
@@ -320,10 +337,16 @@ class _Drawer:
             return next((_id(assembly, n.node.name) for n in assembly.nodes if inner in n.node.operands), "")
         return ""
 
-    def _badge(self, row: CollectiveRow, fanout: Fanout, ids: list[str]) -> Badge:
+    def _buckets(self, scope: int, row: CollectiveRow) -> tuple[int, ...]:
+        """Return the positions of the buckets that do a row's collective for other gradients as well."""
+        shares = row.reduces and row.kind not in LOCAL
+        return self.shared.get((scope, row.value, row.readers), ()) if shares else ()
+
+    def _badge(self, row: CollectiveRow, fanout: Fanout, ids: list[str], buckets: tuple[int, ...]) -> Badge:
         named = [i for i, reader in zip(ids, fanout.readers, strict=True) if i and reader.node in row.readers]
         return Badge(
             phase=row.phase, kind=row.kind, axes=row.axes, group_size=row.group_size,
             payload_bytes=row.payload_bytes, wire_bytes=row.wire_bytes, seconds=row.seconds, count=row.count,
             source=row.source, target=row.target, readers=tuple(dict.fromkeys(named)),
+            buckets=buckets,
         )  # fmt: skip

@@ -8,12 +8,12 @@ from dataclasses import replace
 from ..assign import span
 from ..core.graph import ModelGraph
 from ..core.mesh import Axes, DeviceMesh
-from ..core.plan import Decisions, FactorDecision, RecomputeDecision
+from ..core.plan import Decisions, FactorDecision, ParameterDecision, RecomputeDecision
 from ..errors import PlannerError
 from ..ops import OPS
 from ..surfaces import Counts, Side, decide
 
-__all__ = ["counted", "on_mesh", "recomputed", "replaced", "sharded", "split"]
+__all__ = ["counted", "on_mesh", "recomputed", "replaced", "sharded", "split", "stored"]
 
 
 def sharded(decisions: Decisions, target: str, factors: Mapping[str, str | Iterable[str]]) -> Decisions:
@@ -68,17 +68,37 @@ def on_mesh(decisions: Decisions, cluster: str, mesh: DeviceMesh) -> Decisions:
         factors=tuple(replace(d, axes=left(d.axes)) for d in decisions.factors),
         kept=tuple(k for k in decisions.kept if k.axis in known),
         parameters=tuple(
-            replace(p, axes=left(p.axes)) for p in decisions.parameters if p.layout is None or p.layout.used <= known
+            there
+            for p in decisions.parameters
+            for there in (replace(p, axes=left(p.axes)),)
+            # One that loses all that it says would take others back.
+            if (p.layout is None or p.layout.used <= known) and (p.resets or not there.resets)
         ),
         pipeline=decisions.pipeline if decisions.pipeline and decisions.pipeline.axis in known else None,
     )
 
 
-def recomputed(decisions: Decisions, target: str, again: bool | None) -> Decisions:
+def stored(decisions: Decisions, decision: ParameterDecision) -> Decisions:
+    """Add a decision on parameters, in place of those of which nothing is left after it."""
+    left = tuple(d for d in decisions.parameters if not decision.replaces(d))
+    # What is so anyway needs no decision.
+    void = decision.resets or (decision.place == "device" and not decision.lays)
+    like = (d for d in left if d.of == decision.of and (d.place == "host" if decision.place else d.lays))
+    return replace(decisions, parameters=left if void and not any(like) else (*left, decision))
+
+
+def recomputed(graph: ModelGraph, decisions: Decisions, target: str, again: bool | None) -> Decisions:
     """Compute what `target` names again in backward, take it out of what is, or forget what was said of it."""
     others = tuple(d for d in decisions.recompute if d.target != target)
-    added = (RecomputeDecision(target=target, again=bool(again)),) if again or (again is False and others) else ()
-    return replace(decisions, recompute=(*others, *added))
+    if again or (again is False and any(d.again and _meet(graph, d.target, target) for d in others)):
+        others = (*others, RecomputeDecision(target=target, again=again))
+    return replace(decisions, recompute=others)
+
+
+def _meet(graph: ModelGraph, one: str, other: str) -> bool:
+    """Return whether two targets name a common node in a common layer."""
+    pairs = ((span(one, node.name), span(other, node.name)) for block in graph.blocks for node in block.nodes)
+    return any(a and b and max(a[0], b[0]) < min(a[1], b[1]) for a, b in pairs)
 
 
 def replaced(old: tuple[FactorDecision, ...], added: Iterable[FactorDecision]) -> tuple[FactorDecision, ...]:

@@ -14,7 +14,7 @@ from ..hardware import cluster as cluster_named
 from ..schedules import part_count
 from ..surfaces import Counts, Side
 from .check import check
-from .edits import counted, on_mesh, recomputed, sharded, split
+from .edits import counted, on_mesh, recomputed, sharded, split, stored
 from .preset import with_preset
 
 __all__ = ["Plan"]
@@ -166,6 +166,8 @@ class Plan:
         place
             Of storage and optimizer: `host` or `device`; None leaves it where an earlier decision put it.
 
+        With nothing but a target, what earlier decisions say of its layout is taken back.
+
         Raises
         ------
         PlannerError
@@ -178,7 +180,12 @@ class Plan:
         decision = ParameterDecision(
             target=target, of=of, axes=names, layout=where, regather=regather, deferred=deferred, place=place
         )
-        return self._with(parameters=(*self.decisions.parameters, decision))
+        return self._after(stored(self.decisions, decision))
+
+    def unstore(self, target: str, *, of: str = "storage") -> Plan:
+        """Forget the decisions on where the parameters that `target` names are stored, or what else `of` says."""
+        left = tuple(d for d in self.decisions.parameters if (d.target, d.of) != (target, of))
+        return self._with(parameters=left)
 
     def pipelined(
         self, axis: str, schedule: str = "1f1b", *, per_rank: int = 0, stages: Mapping[str, int] | None = None,
@@ -213,14 +220,14 @@ class Plan:
         Parameters
         ----------
         again
-            False takes out what an earlier decision named, and is forgotten itself where there is none; None forgets
-            the decision on this target.
+            False takes out what an earlier decision named, and is forgotten itself where none did; None forgets the
+            decision on this target.
 
         Examples
         --------
         `plan.recompute("layers.*")`, `plan.recompute("layers.*.self_attn", again=False)`
         """
-        return self._after(recomputed(self.decisions, target, again))
+        return self._after(recomputed(self.graph, self.decisions, target, again))
 
     def split_axis(self, axis: str, sizes: tuple[int, ...]) -> Plan:
         """Cut a mesh axis into several, e.g. `tp:8` into `tp0:2,tp1:4`; all decisions follow."""

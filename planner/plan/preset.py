@@ -64,7 +64,7 @@ def _applied(graph: ModelGraph, decisions: Decisions, preset: Preset, given: Map
     parameters = (replace(p, axes=filled(p.axes)) for p in preset.parameters)
     decisions = replace(decisions, factors=factors, parameters=(*decisions.parameters, *parameters))
     for decision in _named(graph, preset.recompute) or preset.recompute:
-        decisions = recomputed(decisions, decision.target, decision.again)
+        decisions = recomputed(graph, decisions, decision.target, decision.again)
     return decisions
 
 

@@ -411,5 +411,47 @@ def test_recompute_and_places(client: Caller, state: dict[str, Any]) -> None:
     seconds = after["summary"]
     total = seconds["compute_s"] + seconds["communication_s"] + seconds["optimizer_s"]
     assert total == pytest.approx(seconds["step_time_s"])
+    told = {node["label"]: node["recomputed"] for node in after["view"]["nodes"]}
+    assert (told["gate_proj"], told["q_proj"], told["lm_head"]) == (True, False, False)
+    places = {(e["place"], e["optimizer_place"]) for e in after["view"]["edges"] if e["kind"] == "parameter"}
+    assert places == {("device", "host")}
     gone = client.ok(client.edit(after, {"type": "recompute", "target": "self_attn", "again": None}))
     assert [d["target"] for d in gone["decisions"] if d["type"] == "recompute"] == ["layers.*"]
+
+
+def test_where_parameters_lie_is_taken_back_and_forgotten(client: Caller, state: dict[str, Any]) -> None:
+    def decided(state: dict[str, Any]) -> list[tuple[str, str, list[str], str | None]]:
+        return [(d["of"], d["target"], d["axes"], d["place"]) for d in state["decisions"] if d["type"] == "parameter"]
+
+    def layout(state: dict[str, Any]) -> str:
+        (edge,) = [edge for edge in state["view"]["edges"] if edge["value"].endswith("q_proj.weight")]
+        return str(edge["tensor"]["layout"])
+
+    whole = {"type": "parameter", "target": "*", "axes": ["dp"]}
+    one = {"type": "parameter", "target": "q_proj.weight"}
+    apart = client.ok(client.edit(state, whole, whole | {"of": "optimizer", "axes": [], "place": "host"}))
+    back = client.ok(client.edit(apart, one))
+    assert layout(back) == layout(state) != layout(apart)
+    assert back["undo"] == "store q_proj.weight"
+    assert decided(back)[2:] == [("storage", "q_proj.weight", [], None)]
+    gone = client.ok(client.edit(back, one | {"axes": None}))
+    assert gone["decisions"] == apart["decisions"]
+    assert gone["undo"] == "forget where q_proj.weight lies"
+    left = client.ok(client.edit(gone, whole | {"of": "optimizer", "axes": None}))
+    assert left["undo"] == "forget where the optimizer of * lies"
+    assert decided(left) == [("storage", "*", ["dp"], None)]
+
+
+def test_buckets_of_gradients_are_told_where_they_are(client: Caller) -> None:
+    presets = [{"name": "data_parallel", "axes": {"axis": ["dp"]}}]
+    state = client.new(presets=presets)
+    assert state["view"]["buckets"] == []
+    after = client.ok(client.edit(state, {"type": "gradients", "fusion": "auto"}))
+    buckets = after["view"]["buckets"]
+    assert sum(bucket["count"] for bucket in buckets) < sum(
+        badge["count"] for edge in state["view"]["edges"] for badge in edge["badges"]
+    )
+    edges = {edge["id"]: edge for edge in after["view"]["edges"]}
+    for position, bucket in enumerate(buckets):
+        assert bucket["calls"] == [["all_reduce", ["dp"]]]
+        assert all(position in badge["buckets"] for edge in bucket["edges"] for badge in edges[edge]["badges"])

@@ -69,6 +69,27 @@ class Studio:
         self.operator()
         self.page.get_by_text("Backward", exact=True).click()
 
+    def _fused(self) -> Designer:
+        designer = self.designer()
+        for control, label in (("fusion", "Auto"), ("place:optimizer", "Host"), ("recompute-all", "Attention")):
+            with designer.edit():
+                self.page.get_by_test_id(control).get_by_text(label, exact=True).click()
+        return designer
+
+    def training(self) -> None:
+        self._fused()
+
+    def in_buckets(self) -> None:
+        designer = self._fused()
+        self.page.get_by_text("Backward", exact=True).click()
+        designer.click_in_graph("gate_proj")
+        self.page.mouse.move(5, 5)
+
+    def buckets(self) -> None:
+        self.in_buckets()
+        self.page.get_by_test_id("in-bucket").first.click()
+        expect(self.page.get_by_role("dialog")).to_be_visible()
+
     def group(self) -> None:
         designer = self.designer()
         designer.pick("q_proj")
@@ -227,6 +248,9 @@ SCREENS: dict[str, Callable[[Studio], None]] = {
     "plan": Studio.nothing_selected,
     "designer": Studio.operator,
     "backward": Studio.backward,
+    "training": Studio.training,
+    "in-buckets": Studio.in_buckets,
+    "buckets": Studio.buckets,
     "group": Studio.group,
     "refusal": Studio.refusal,
     "communication": Studio.communication,

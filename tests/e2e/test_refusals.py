@@ -85,7 +85,8 @@ def test_a_refused_batch_is_told_by_its_fields_and_a_precision_is_taken(designer
     dialog.get_by_role("textbox", name="Sequence").fill("3000000000")
     dialog.get_by_role("button", name="Change the batch").click()
     expect(dialog.get_by_role("region", name="Batch").get_by_role("alert")).to_contain_text("2147483648")
-    dialog.get_by_role("combobox", name="Precision").click()
+    page.keyboard.press("Escape")
+    page.get_by_role("combobox", name="Precision").click()
     with designer.edit():
         page.get_by_role("option", name="fp32", exact=True).click()
     assert designer.state()["precision"] == "fp32"

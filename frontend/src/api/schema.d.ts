@@ -805,10 +805,18 @@ export interface components {
          *         Time of one.
          *     count
          *         How often it runs in a step.
+         *     buckets
+         *         Positions among the view's buckets of those that do this for several gradients at once; the numbers here are
+         *         those that it would have by itself. Empty for a collective of its own.
          */
         Badge: {
             /** Axes */
             axes: string[];
+            /**
+             * Buckets
+             * @default []
+             */
+            buckets: number[];
             /** Count */
             count: number;
             /** Group Size */
@@ -864,6 +872,58 @@ export interface components {
             type: "boundary";
             /** Unit */
             unit: number;
+        };
+        /**
+         * BucketView
+         * @description Gradients that are reduced together, or several such buckets that differ in their layers alone.
+         *
+         *     Parameters
+         *     ----------
+         *     edges
+         *         Ids of the parameters, in the order in which they are packed.
+         *     gradients
+         *         How many gradients one bucket has, layers counted one by one.
+         *     layers
+         *         How many layers one bucket has; 0 for a bucket of all that its parameters stand for.
+         *     count
+         *         How many buckets it stands for.
+         *     nbytes
+         *         Bytes of raw gradients in one bucket on a rank, before they are compressed; in the largest if they differ.
+         *     seconds
+         *         Time of all collectives of one bucket, of the largest if they differ.
+         *     collectives
+         *         How many collectives one bucket takes.
+         *     runs
+         *         How often a bucket of these is reduced in a step.
+         *     calls
+         *         Kind and axes of each collective that they share, one after the other.
+         *     deferred
+         *         Whether it is reduced once a step, and not after every microbatch.
+         */
+        BucketView: {
+            /** Calls */
+            calls: [
+                string,
+                string[]
+            ][];
+            /** Collectives */
+            collectives: number;
+            /** Count */
+            count: number;
+            /** Deferred */
+            deferred: boolean;
+            /** Edges */
+            edges: string[];
+            /** Gradients */
+            gradients: number;
+            /** Layers */
+            layers: number;
+            /** Nbytes */
+            nbytes: number;
+            /** Runs */
+            runs: number;
+            /** Seconds */
+            seconds: number;
         };
         /**
          * Cell
@@ -1264,6 +1324,8 @@ export interface components {
          *         Layout of a parameter's optimizer state; empty for other values.
          *     deferred
          *         Whether a parameter's raw gradients are reduced once a step.
+         *     place, optimizer_place
+         *         `device` or `host`: where a parameter and its optimizer state lie; empty for other values.
          */
         EdgeView: {
             /** Badges */
@@ -1286,6 +1348,16 @@ export interface components {
              * @default
              */
             optimizer: string;
+            /**
+             * Optimizer Place
+             * @default
+             */
+            optimizer_place: string;
+            /**
+             * Place
+             * @default
+             */
+            place: string;
             /** Producer */
             producer: string;
             /** Readers */
@@ -1825,6 +1897,8 @@ export interface components {
          *         How many layers it stands for.
          *     forward_s, backward_s
          *         Seconds of one execution on a rank, without communication.
+         *     recomputed
+         *         Whether its results are not kept for backward, but computed again there.
          */
         NodeView: {
             /** Backward S */
@@ -1847,6 +1921,11 @@ export interface components {
             op: string;
             /** Operands */
             operands: components["schemas"]["TensorView"][];
+            /**
+             * Recomputed
+             * @default false
+             */
+            recomputed: boolean;
             /** Results */
             results: components["schemas"]["TensorView"][];
             /** Rule */
@@ -1863,10 +1942,12 @@ export interface components {
         /**
          * ParameterChange
          * @description Say where parameters, their gradients or optimizer state lie: further sharded over `axes`, or as `layout`.
+         *
+         *     `axes` null forgets what was decided for this target; with nothing else, its layout follows again.
          */
         ParameterChange: {
             /** Axes */
-            axes?: string[];
+            axes?: string[] | null;
             /**
              * Deferred
              * @default false
@@ -2150,9 +2231,14 @@ export interface components {
         };
         /**
          * PlanView
-         * @description The folded graph of a plan.
+         * @description The folded graph of a plan; its buckets of gradients in the order in which backward completes them.
          */
         PlanView: {
+            /**
+             * Buckets
+             * @default []
+             */
+            buckets: components["schemas"]["BucketView"][];
             /** Edges */
             edges: components["schemas"]["EdgeView"][];
             /** Groups */
@@ -2199,13 +2285,15 @@ export interface components {
         };
         /**
          * PresetEntry
-         * @description A preset, with the names of its open axes.
+         * @description A preset, with the names of its open axes, and the targets that it computes again in backward.
          */
         PresetEntry: {
             /** Axes */
             axes: string[];
             /** Name */
             name: string;
+            /** Recompute */
+            recompute: string[];
             /** Summary */
             summary: string;
         };
@@ -2849,11 +2937,8 @@ export interface components {
          *         Item of the memory report → bytes, with one microbatch under way.
          *     flops
          *         Forward and backward FLOPs of one microbatch on one device.
-         *     alone
-         *         Tree of the time that the stage would take for a step without the others.
          */
         StageReport: {
-            alone: components["schemas"]["CostItem"];
             /** Flops */
             flops: number;
             /** Index */
@@ -3122,6 +3207,7 @@ export type Action = components['schemas']['Action'];
 export type Badge = components['schemas']['Badge'];
 export type BatchChange = components['schemas']['BatchChange'];
 export type BoundaryChange = components['schemas']['BoundaryChange'];
+export type BucketView = components['schemas']['BucketView'];
 export type Cell = components['schemas']['Cell'];
 export type Chain = components['schemas']['Chain'];
 export type Choice = components['schemas']['Choice'];

@@ -1,6 +1,7 @@
 // The nouns of the API under one roof: the only file that names the generated schema's types.
 export type {
   Badge,
+  BucketView,
   Cell,
   Choice,
   Code,
@@ -14,18 +15,18 @@ export type {
   Diagnostic,
   DiffRange,
   EdgeView,
-  FactorDecision,
   FactorView,
   Figure,
   FileDiff,
+  Gradients,
   GroupView,
   HistoryStep,
   Job,
-  KeepDecision,
   MeshAxis,
   Model,
   NewPlan,
   NodeView,
+  ParameterDecision,
   PipelineAnswer,
   PipelineView,
   PlanState,
@@ -36,7 +37,6 @@ export type {
   Problem,
   Proof,
   ProofRow,
-  RecomputeDecision,
   RedistributionAnswer,
   RedistributionRequest,
   RedistributionStep,
@@ -51,7 +51,8 @@ export type {
   TensorView,
 } from "./schema";
 
-import type { Edit, FactorChange, ParameterChange } from "./schema";
+import type { Edit, FactorChange, ParameterChange, PlanState } from "./schema";
 
+export type Decision = PlanState["decisions"][number];
 export type Change = Edit["changes"][number];
 export type { FactorChange, ParameterChange };

@@ -3,6 +3,7 @@ import { useLocalStorage } from "@mantine/hooks";
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
 import { commandsOf, type Shell } from "../commands/commands";
+import { sharedBuckets } from "../document/buckets";
 import type { Part } from "../document/code";
 import type { Reach } from "../document/layers";
 import { buildTree, carryOpen, followCanvas, openAtFirst, pathTo } from "../document/tree";
@@ -93,6 +94,7 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
   const look = useMemo(
     (): Look => ({
       redistribution: (edge, badge) => setLooked({ kind: "collective", edge, badge }),
+      buckets: (positions) => setLooked({ kind: "buckets", positions }),
       slices: (of) => setLooked({ kind: "slices", of }),
       code: (part) => {
         if (part.kind === "edge") document.selectEdge(part.id);
@@ -117,6 +119,11 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
     setDirection,
     openPanel: setTab,
     openSettings: () => setSettings(true),
+    openTraining: () => {
+      document.select(null);
+      // When the inspector shows the plan.
+      requestAnimationFrame(() => window.document.getElementById("gradients")?.focus());
+    },
     openRedistribution: () => setLooked({ kind: "free" }),
     copyPlan: async () => goToPlan((await api.copy(plan.id)).id),
     downloadCode: async () => {
@@ -189,7 +196,9 @@ export function Designer({ dark, onTheme }: { dark: boolean; onTheme(): void }) 
             onBadge={(badge) => {
               for (const edge of view.edges) {
                 const position = (edge.badges as readonly unknown[]).indexOf(badge);
-                if (position >= 0) look.redistribution(edge.id, position);
+                const shared = sharedBuckets(view.buckets, edge.badges[position]);
+                if (position >= 0 && shared.length > 0) look.buckets(shared);
+                else if (position >= 0) look.redistribution(edge.id, position);
               }
             }}
           />

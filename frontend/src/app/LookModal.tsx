@@ -4,6 +4,7 @@ import { fieldsOn } from "../document/redistribution";
 import type { SliceSource } from "../ui/LookContext";
 import { usePlan } from "../ui/PlanContext";
 
+const BucketModal = lazy(() => import("../views/buckets/BucketModal"));
 const RedistributionModal = lazy(() => import("../views/redistribute/RedistributionModal"));
 const SliceModal = lazy(() => import("../views/redistribute/SliceModal"));
 
@@ -11,12 +12,16 @@ const SliceModal = lazy(() => import("../views/redistribute/SliceModal"));
 export type Looked =
   | { kind: "collective"; edge: string; badge: number }
   | { kind: "free" }
+  | { kind: "buckets"; positions: readonly number[] }
   | { kind: "slices"; of: SliceSource };
 
 /** The dialog that shows it. */
 export function LookModal({ looked, onClose }: { looked: Looked; onClose(): void }) {
   const plan = usePlan((state) => state.plan);
   if (looked.kind === "slices") return <SliceModal of={looked.of} onClose={onClose} />;
+  if (looked.kind === "buckets") {
+    return <BucketModal positions={looked.positions} onClose={onClose} />;
+  }
   const first = fieldsOn(plan.view.mesh, plan.cluster);
   if (looked.kind === "free") {
     return (

@@ -28,11 +28,13 @@ export function useKeys(commands: readonly Command[]): void {
 }
 
 function isTyping(target: HTMLElement): boolean {
-  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  // What is switched or chosen takes no text, and has nothing of its own to undo.
+  if (target instanceof HTMLInputElement) return !/^(checkbox|radio)$/.test(target.type);
+  return target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
 function usesKey(target: HTMLElement, key: string): boolean {
-  if (key === "Enter") return target.closest("button, a, [role=treeitem]") !== null;
+  if (key === "Enter") return target.closest("button, a, input, [role=treeitem]") !== null;
   if (key.startsWith("Arrow")) {
     return (
       target.closest("[role=tab], [role=radiogroup], [role=separator], section[tabindex]") !== null

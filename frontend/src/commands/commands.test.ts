@@ -83,6 +83,23 @@ describe("forgetting a decision", () => {
     });
   });
 
+  it("says which state of a parameter it was about", () => {
+    const decision = {
+      type: "parameter" as const,
+      target: "*",
+      of: "optimizer" as const,
+      axes: [],
+      layout: null,
+      regather: false,
+      deferred: false,
+      place: "host" as const,
+    };
+    expect(forget(decision)).toMatchObject({
+      changes: [{ type: "parameter", target: "*", of: "optimizer", axes: null }],
+      label: "forget where the optimizer of * lies",
+    });
+  });
+
   it("finishes a partial result", () => {
     const kept = { type: "keep" as const, target: "residual", axis: "tp", carriers: [0, 1] };
     expect(forget(kept)).toMatchObject({
@@ -132,22 +149,38 @@ it("following again forgets the decisions that pin the factor, however they are 
   ]);
 });
 
-it("a parameter is stored under its dotted path", () => {
-  expect(storeParameter("layers.*/a.weight", ["dp"], true).changes).toEqual([
-    {
-      type: "parameter",
-      target: "layers.*.a.weight",
-      of: "storage",
-      axes: ["dp"],
-      layout: null,
-      regather: true,
-      deferred: false,
-    },
-  ]);
+describe("storing a parameter", () => {
+  const stored = (axes: string[], regather: boolean, target = "layers.*.a.weight") => ({
+    type: "parameter",
+    target,
+    of: "storage",
+    axes,
+    layout: null,
+    regather,
+    deferred: false,
+  });
+  const store = (before: string[], after: string[], regather: boolean) =>
+    storeParameter("layers.*/a.weight", before, after, regather).changes;
+
+  it("names it by its dotted path", () => {
+    expect(store([], ["dp"], true)).toEqual([stored(["dp"], true)]);
+  });
+
+  it("takes back what was, where an axis goes", () => {
+    expect(store(["dp"], [], false)).toEqual([stored([], false)]);
+    expect(store(["dp", "tp"], ["tp"], true)).toEqual([stored([], false), stored(["tp"], true)]);
+  });
+
+  it("is for the layers that edits are for", () => {
+    const one = { kind: "range", first: 2, last: 2 } as const;
+    const step = storeParameter("layers.*/a.weight", [], ["dp"], false, one);
+    expect(step.changes).toEqual([stored(["dp"], false, "layers.2.a.weight")]);
+    expect(step).toMatchObject({ label: "shard a.weight over dp, layer 2", layer: 2 });
+  });
 });
 
 it("a preset gets the axis for each of its open axes", () => {
-  const preset = { name: "megatron", summary: "", axes: ["axis"] };
+  const preset = { name: "megatron", summary: "", axes: ["axis"], recompute: [] };
   expect(applyPreset(preset, "tp")).toMatchObject({
     changes: [{ type: "preset", name: "megatron", axes: { axis: ["tp"] } }],
     label: "Megatron tensor parallel over tp",

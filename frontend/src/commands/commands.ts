@@ -19,6 +19,8 @@ export interface Shell {
   setDirection(direction: "forward" | "backward"): void;
   openPanel(name: string): void;
   openSettings(): void;
+  /** Shows what is set for the whole plan in the inspector, and goes there. */
+  openTraining(): void;
   openRedistribution(): void;
   copyPlan(): void;
   downloadCode(): void;
@@ -228,9 +230,16 @@ export function commandsOf(document: PlanDocument, shell: Shell): Command[] {
     {
       id: "settings",
       group: "Plan",
-      label: "Mesh, batch and precision",
+      label: "Mesh and batch",
       enabled: always,
       run: shell.openSettings,
+    },
+    {
+      id: "training",
+      group: "Plan",
+      label: "Gradients, memory and precision",
+      enabled: always,
+      run: shell.openTraining,
     },
     {
       id: "clear",

@@ -1,16 +1,7 @@
 // From what a person does to the changes that the API takes, each with the label that undo shows.
-import type {
-  Change,
-  Choice,
-  FactorDecision,
-  KeepDecision,
-  MeshAxis,
-  NodeView,
-  PresetEntry,
-  RecomputeDecision,
-} from "../api/types";
+import type { Change, Choice, Decision, MeshAxis, NodeView, PresetEntry } from "../api/types";
 import type { Reach } from "../document/layers";
-import { targetFor } from "../document/layers";
+import { layersText, targetFor } from "../document/layers";
 import type { Step } from "../document/planDocument";
 
 /** The axes of a factor as drawn now, or as the choices say where the operator is a part of the one that is edited. */
@@ -48,7 +39,7 @@ export function toggleAxis(
       : `split ${node.label} ${factor} over ${axis}`;
   return {
     changes: sets.map(([name, axes]) => ({ type: "factor", target, factor: name, axes })),
-    label: label + suffix(reach),
+    label: label + layersText(reach),
     field: `factor:${factor}`,
     layer: reach.kind === "range" ? reach.first : null,
   };
@@ -70,13 +61,6 @@ function toggled(
     if (after.join() !== now.join()) sets.push([name, after]);
   }
   return sets;
-}
-
-function suffix(reach: Reach): string {
-  if (reach.kind === "all") return "";
-  return reach.first === reach.last
-    ? `, layer ${reach.first}`
-    : `, layers ${reach.first}–${reach.last}`;
 }
 
 /** What a factor of several operators says of an axis: on all of them, on none, or on some. */
@@ -134,15 +118,14 @@ export function followAgain(node: NodeView, factor: string): Step {
   };
 }
 
-/** Keep of a module or operator only what goes in, and compute the rest again in backward; or no longer. */
-export function recompute(target: string, again: boolean): Step {
-  const label = again ? `compute ${target} again in backward` : `keep what ${target} makes`;
-  return whole("recompute", label, { type: "recompute", target, again });
-}
-
 /** Takes a decision back: a factor follows again, a partial result is finished where it arises. */
-export function forget(decision: FactorDecision | KeepDecision | RecomputeDecision): Step {
+export function forget(decision: Decision): Step {
   const { target } = decision;
+  if (decision.type === "parameter") {
+    const { of } = decision;
+    const what = of === "storage" ? target : `the ${of} of ${target}`;
+    return whole("history", `forget where ${what} lies`, { ...decision, axes: null });
+  }
   if (decision.type === "recompute") {
     return whole("history", `forget recompute of ${target}`, {
       type: "recompute",
@@ -168,18 +151,35 @@ export function forget(decision: FactorDecision | KeepDecision | RecomputeDecisi
   });
 }
 
-export function storeParameter(value: string, axes: string[], regather: boolean): Step {
+/** Stores a parameter sharded over axes beside those that it is read over; `before` are those of now. */
+export function storeParameter(
+  value: string,
+  before: readonly string[],
+  axes: string[],
+  regather: boolean,
+  reach: Reach = { kind: "all" },
+): Step {
   const name = value.split(/[./]/).slice(-2).join(".");
   const where =
     axes.length > 0 ? `shard ${name} over ${axes.join("·")}` : `store ${name} unsharded`;
-  const target = value.replaceAll("/", ".");
+  const target = targetFor(value.replaceAll("/", "."), reach);
+  const change = (over: string[], again: boolean): Change => ({
+    type: "parameter",
+    target,
+    of: "storage",
+    axes: over,
+    layout: null,
+    regather: again,
+    deferred: false,
+  });
+  // A decision adds axes to those of earlier ones; one without any takes them back.
+  const fewer = before.some((axis) => !axes.includes(axis));
+  const anew = axes.length > 0 || regather;
   return {
-    changes: [
-      { type: "parameter", target, of: "storage", axes, layout: null, regather, deferred: false },
-    ],
-    label: where + (regather ? ", fetched again in backward" : ""),
+    changes: [...(fewer ? [change([], false)] : []), ...(anew ? [change(axes, regather)] : [])],
+    label: where + (regather ? ", fetched again in backward" : "") + layersText(reach),
     field: `parameter:${value}`,
-    layer: null,
+    layer: reach.kind === "range" ? reach.first : null,
   };
 }
 

@@ -53,7 +53,7 @@ function draftNode(node: NodeView, set: ReadonlyMap<string, string[]>): NodeView
   };
 }
 
-/** Later settings of a factor replace earlier ones, so that a burst of clicks is one short request. */
+/** Later settings of the same thing replace earlier ones, so that a burst of clicks is one short request. */
 export function merge(changes: readonly Change[]): Change[] {
   const merged: Change[] = [];
   for (const change of changes) {
@@ -69,6 +69,9 @@ export function merge(changes: readonly Change[]): Change[] {
         merged.splice(before, 1);
       }
     }
+    // Each says all that is decided on gradients, and nothing else is read by them.
+    const last = merged.at(-1);
+    if (change.type === "gradients" && last?.type === "gradients") merged.pop();
     merged.push(change);
   }
   return merged;

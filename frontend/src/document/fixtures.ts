@@ -54,6 +54,7 @@ export function node(name: string, group: string, more: Partial<NodeView> = {}):
     factors: [factor("batch", []), factor("k", []), factor("n", [])],
     forward_s: 1e-3,
     backward_s: 2e-3,
+    recomputed: false,
     ...more,
   };
 }
@@ -106,8 +107,11 @@ export function view(): PlanView {
         regather: false,
         optimizer: "",
         deferred: false,
+        place: "",
+        optimizer_place: "",
       },
     ],
+    buckets: [],
   };
 }
 

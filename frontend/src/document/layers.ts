@@ -16,8 +16,13 @@ const RANGE = /^(\d+)-(\d+)(?:\+(\d+))?$/;
 
 /** The layers of an operator inside a repeat; null outside. */
 export function layersOf(view: PlanView, node: NodeView): Layers | null {
+  return layersAround(view, node.group);
+}
+
+/** The layers of a run, or of a module inside one; null outside. */
+export function layersAround(view: PlanView, id: string): Layers | null {
   const groups = new Map(view.groups.map((group) => [group.id, group]));
-  let group: GroupView | undefined = groups.get(node.group);
+  let group: GroupView | undefined = groups.get(id);
   while (group && group.total === 0) group = groups.get(group.parent);
   if (!group) return null;
   const token = group.path.split(".").at(-1)?.match(RANGE);
@@ -52,7 +57,14 @@ export function targetFor(target: string, reach: Reach): string {
     .join(".");
 }
 
-/** After an edit cut a run of layers in two, the node that stands for `layer`; else the node of the same id. */
+/** The layers that `reach` means, behind the name of an edit; nothing where it means all. */
+export function layersText(reach: Reach): string {
+  if (reach.kind === "all") return "";
+  const { first, last } = reach;
+  return first === last ? `, layer ${first}` : `, layers ${first}–${last}`;
+}
+
+/** After an edit cut a run of layers in two, what stands for `layer` now: a node or a module; else that of the same id. */
 export function reselect(
   before: PlanView,
   after: PlanView,
@@ -62,16 +74,26 @@ export function reselect(
   if (id === null) return null;
   const old = before.nodes.find((node) => node.id === id);
   const same = after.nodes.filter((node) => node.name === old?.name);
-  const holds = (node: NodeView) => {
-    const layers = layersOf(after, node);
-    if (layers === null || layer === null) return false;
-    const { first, last, step } = layers;
-    return first <= layer && layer <= last && (layer - first) % step === 0;
-  };
+  const holds = (node: NodeView) => within(layersOf(after, node), layer);
   const found =
     (layer === null ? undefined : same.find(holds)) ??
     after.nodes.find((node) => node.id === id) ??
     same[0];
   if (found) return found.id;
-  return after.groups.some((group) => group.id === id) ? id : null;
+  const path = before.groups.find((group) => group.id === id)?.path;
+  const groups = after.groups.filter((group) => group.path === path);
+  const around = (group: GroupView) => within(layersAround(after, group.id), layer);
+  return (
+    (
+      (layer === null ? undefined : groups.find(around)) ??
+      groups.find((group) => group.id === id) ??
+      groups[0]
+    )?.id ?? null
+  );
+}
+
+function within(layers: Layers | null, layer: number | null): boolean {
+  if (layers === null || layer === null) return false;
+  const { first, last, step } = layers;
+  return first <= layer && layer <= last && (layer - first) % step === 0;
 }

@@ -218,6 +218,23 @@ describe("a version conflict", () => {
   });
 });
 
+describe("the changes of a whole plan", () => {
+  it("hold its stages, after all that they may not meet", () => {
+    const stages: [string, number][] = [["layers.0-1", 0]];
+    const cut = plan(1, { pipeline: { axis: "pp", schedule: "1f1b", per_rank: 1, stages } });
+    const [, whole] = restore(cut);
+    expect(whole).toMatchObject({ type: "pipeline", axis: null });
+    expect(restore(cut).at(-1)).toEqual({
+      type: "pipeline",
+      axis: "pp",
+      schedule: "1f1b",
+      per_rank: 1,
+      stages: [{ target: "layers.0-1", stage: 0 }],
+    });
+    expect(restore(plan(1)).at(-1)).toMatchObject({ type: "gradients" });
+  });
+});
+
 describe("another tab", () => {
   it("is told of each new version", async () => {
     const { api, waiting } = server();

@@ -28,6 +28,8 @@ export interface PlanDocumentState {
   plan: PlanState;
   /** The plan's view with drafts of what is not answered yet. */
   view: PlanView;
+  /** The changes that are not answered yet, in their order. */
+  unsent: readonly Change[];
   /** The numbers before the last accepted edit, to tell what it did. */
   previous: Summary | null;
   /** Id of an operator or a group. */
@@ -85,11 +87,13 @@ const SLOW_MS = 150;
 /** No answer, or one from a proxy in front of a server that is away. */
 const AWAY = [0, 502, 503, 504];
 const LARGEST_PATCH = 200;
+const NOTHING: readonly Change[] = [];
 
 export function createPlanDocument(opened: PlanState, api: Api, channel: Channel): PlanDocument {
   const store = createStore<PlanDocumentState>(() => ({
     plan: opened,
     view: opened.view,
+    unsent: NOTHING,
     previous: null,
     selected: null,
     edge: null,
@@ -116,8 +120,8 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
   function redraw(): void {
     const { plan, conflict } = getState();
     const steps = [...(conflict?.unsent ?? []), ...unsent()];
-    const changes = steps.flatMap((step) => step.changes);
-    setState({ view: draft(plan.view, changes) });
+    const changes = steps.length > 0 ? steps.flatMap((step) => step.changes) : NOTHING;
+    setState({ view: draft(plan.view, changes), unsent: changes });
   }
 
   function setPending(pending: boolean): void {
@@ -268,6 +272,7 @@ export function createPlanDocument(opened: PlanState, api: Api, channel: Channel
       setState({
         plan,
         view: plan.view,
+        unsent: NOTHING,
         previous: null,
         selected: reselect(before.view, plan.view, selected, null),
         edge: sameEdge(plan, getState().edge),
@@ -336,10 +341,18 @@ export function restore(plan: PlanState): Change[] {
   const { cluster, global_batch, seq, microbatches, precision, gradients, decisions, view } = plan;
   return [
     { type: "clear" },
+    { type: "pipeline", axis: null, schedule: "1f1b", per_rank: 0, stages: [] },
     { type: "mesh", cluster, axes: view.mesh.map(([name, size]) => ({ name, size })) },
     { type: "batch", global_batch, seq, microbatches },
     { type: "precision", name: precision },
     { type: "gradients", ...gradients },
     ...decisions,
+    ...pipelineOf(plan),
   ];
+}
+
+function pipelineOf({ pipeline }: PlanState): Change[] {
+  if (!pipeline) return [];
+  const stages = pipeline.stages.map(([target, stage]) => ({ target, stage }));
+  return [{ type: "pipeline", ...pipeline, stages }];
 }

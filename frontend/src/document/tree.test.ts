@@ -182,6 +182,9 @@ describe("layers", () => {
     const after = { ...before, groups: runs, nodes };
     expect(reselect(before, after, "run:layers.*.a", 3)).toBe("run2:layers.*.a");
     expect(reselect(before, after, "run:layers.*.a", null)).toBe("run0:layers.*.a");
+    expect(reselect(before, after, "run:layers.*", 3)).toBe("run2:layers.*");
+    expect(reselect(before, after, "run:layers.*", null)).toBe("run0:layers.*");
+    expect(reselect(before, before, "run:layers.*", 3)).toBe("run:layers.*");
     expect(reselect(before, after, ":gone", null)).toBeNull();
   });
 });

@@ -1,13 +1,25 @@
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { GroupView } from "../api/types";
+import type { Reach } from "../document/layers";
+import { collectivesOf } from "../document/training";
 import { buildTree, pathTo } from "../document/tree";
 import { formatBytes, formatInteger, formatSeconds } from "../document/units";
 import { useDocument, usePlan } from "../ui/PlanContext";
+import { BackToPlan } from "./BackToPlan";
 import classes from "./inspector.module.css";
 import { Recompute } from "./Recompute";
 
 /** What a module or a run of layers holds. */
-export function GroupInspector({ group }: { group: GroupView }) {
+export function GroupInspector({
+  group,
+  reach,
+  children: reachPicker,
+}: {
+  group: GroupView;
+  reach: Reach;
+  /** Says which of its layers edits are for. */
+  children: ReactNode;
+}) {
   const document = useDocument();
   const view = usePlan((state) => state.view);
   const tree = useMemo(() => buildTree(view), [view]);
@@ -27,8 +39,10 @@ export function GroupInspector({ group }: { group: GroupView }) {
         <div>
           <h2 data-testid="inspected">{group.total > 0 ? `Layers ${group.label}` : group.label}</h2>
           {group.class_name && <span className={classes["op"]}>{group.class_name}</span>}
+          <BackToPlan />
         </div>
         <p className={`mono ${classes["target"]}`}>{group.path}</p>
+        {reachPicker}
       </header>
       <section className={classes["section"]} aria-label="In all">
         <dl className={classes["facts"]}>
@@ -49,7 +63,7 @@ export function GroupInspector({ group }: { group: GroupView }) {
           <dt>backward of a microbatch</dt>
           <dd>{formatSeconds(sum((node) => node.backward_s))}</dd>
           <dt>collectives in a step</dt>
-          <dd>{formatInteger(badges.reduce((total, badge) => total + badge.count, 0))}</dd>
+          <dd>{formatInteger(collectivesOf(view, ids))}</dd>
           <dt>received by a rank</dt>
           <dd>
             {formatBytes(
@@ -58,7 +72,7 @@ export function GroupInspector({ group }: { group: GroupView }) {
           </dd>
         </dl>
       </section>
-      <Recompute target={group.path} />
+      <Recompute target={group.path} nodes={inside} reach={reach} />
       <section className={classes["section"]} aria-label="Holds">
         <h3 className="section-title">Holds</h3>
         <ul className={classes["list"]}>

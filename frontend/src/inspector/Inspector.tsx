@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
-import { layersOf, type Reach } from "../document/layers";
+import { layersAround, layersOf, type Reach } from "../document/layers";
 import { usePlan, useSelectedNode } from "../ui/PlanContext";
 import { ScrollRegion } from "../ui/ScrollRegion";
+import { BackToPlan } from "./BackToPlan";
 import { CodeButton } from "./CodeButton";
 import { Costs } from "./Costs";
 import { Factors } from "./Factors";
@@ -27,10 +28,10 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
     [ids, view],
   );
   const [reach, setReach] = useState<Reach>(ALL);
-  const layers = node && layersOf(view, node);
-  const name = node?.name;
+  const layers = node ? layersOf(view, node) : group ? layersAround(view, group.id) : null;
+  const name = node?.name ?? group?.path;
 
-  // Another operator starts with all its layers again.
+  // Another operator or module starts with all its layers again.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the name is what this is about.
   useEffect(() => setReach(ALL), [name]);
   useEffect(() => onReach(reach), [reach, onReach]);
@@ -44,6 +45,7 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
               <h2 data-testid="inspected">{node.label}</h2>
               <span className={classes["op"]}>{node.op}</span>
               <CodeButton part={{ kind: "node", id: node.id }} of={node.label} />
+              <BackToPlan />
             </div>
             <p>{node.summary}</p>
             <p className={`mono ${classes["target"]}`}>{node.target}</p>
@@ -52,14 +54,16 @@ export function Inspector({ onReach }: { onReach(reach: Reach): void }) {
           <Factors node={node} reach={reach} />
           <Tensors node={node} />
           <Traffic node={node} />
-          <Storage node={node} />
-          <Recompute target={node.target} />
+          <Storage node={node} reach={reach} />
+          <Recompute target={node.target} nodes={[node]} reach={reach} />
           <Costs node={node} />
         </>
       ) : marked.length > 1 ? (
         <MarkedInspector nodes={marked} />
       ) : group ? (
-        <GroupInspector group={group} />
+        <GroupInspector group={group} reach={reach}>
+          {layers && <ReachPicker layers={layers} reach={reach} onReach={setReach} />}
+        </GroupInspector>
       ) : (
         <PlanInspector />
       )}

@@ -1,15 +1,22 @@
-import { ActionIcon, Kbd } from "@mantine/core";
-import { forget } from "../commands/edits";
+import { ActionIcon, Kbd, Select } from "@mantine/core";
+import { changePrecision, forget } from "../commands/edits";
+import { parameterText, precisionNow } from "../document/training";
 import { formatCount, formatInteger } from "../document/units";
 import { AxisChip } from "../ui/AxisChip";
 import { Icon } from "../ui/icons";
-import { useColours, useDocument, usePlan } from "../ui/PlanContext";
+import { useColours, useDocument, usePlan, useRegistry } from "../ui/PlanContext";
+import { Gradients } from "./Gradients";
 import classes from "./inspector.module.css";
+import { MemorySettings } from "./MemorySettings";
+import { Refusal } from "./Refusal";
+import { Setting } from "./Setting";
 
 /** With nothing selected: what the plan is, and what was decided. */
 export function PlanInspector() {
   const document = useDocument();
   const plan = usePlan((state) => state.plan);
+  const unsent = usePlan((state) => state.unsent);
+  const { precisions } = useRegistry();
   const colours = useColours();
   return (
     <>
@@ -30,14 +37,23 @@ export function PlanInspector() {
           </dd>
           <dt>microbatches</dt>
           <dd>{formatInteger(plan.microbatches)}</dd>
-          <dt>precision</dt>
-          <dd>{plan.precision}</dd>
           <dt>compute in a step</dt>
           <dd>{formatCount(plan.summary.flops)}FLOP</dd>
           <dt>collectives in a step</dt>
           <dd>{formatInteger(plan.summary.collectives)}</dd>
         </dl>
+        <Setting label="Precision">
+          <Select
+            aria-label="Precision"
+            data={precisions}
+            value={precisionNow(plan, unsent)}
+            onChange={(value) => value && document.edit(changePrecision(value))}
+          />
+        </Setting>
+        <Refusal field="precision" />
       </section>
+      <Gradients />
+      <MemorySettings />
       <section className={classes["section"]} aria-labelledby="decisions">
         <h3 id="decisions" className="section-title">
           Decisions
@@ -58,28 +74,22 @@ export function PlanInspector() {
                     {decision.axes.length === 0 && " whole"}
                   </>
                 )}
-                {decision.type === "recompute" &&
-                  (decision.again ? "again in backward" : "kept for backward")}
                 {decision.type === "keep" && `partial over ${decision.axis}`}
                 {decision.type === "recompute" &&
                   (decision.again ? "computed again in backward" : "not computed again")}
-                {decision.type === "parameter" &&
-                  (decision.layout ??
-                    (decision.axes.length > 0 ? "stored over" : "stored as read"))}
+                {decision.type === "parameter" && parameterText(decision)}
                 {"axes" in decision &&
                   decision.axes.map((axis) => (
                     <AxisChip key={axis} name={axis} colour={colours[axis]} small />
                   ))}
               </span>
-              {decision.type !== "parameter" && (
-                <ActionIcon
-                  size="sm"
-                  aria-label={forget(decision).label.replace(/^f/, "F")}
-                  onClick={() => document.edit(forget(decision))}
-                >
-                  <Icon name="close" size={12} />
-                </ActionIcon>
-              )}
+              <ActionIcon
+                size="sm"
+                aria-label={forget(decision).label.replace(/^f/, "F")}
+                onClick={() => document.edit(forget(decision))}
+              >
+                <Icon name="close" size={12} />
+              </ActionIcon>
             </li>
           ))}
         </ul>

@@ -1,29 +1,51 @@
-import { Switch } from "@mantine/core";
-import { recompute } from "../commands/edits";
+import { SegmentedControl } from "@mantine/core";
+import type { NodeView } from "../api/types";
+import { recompute } from "../commands/training";
+import type { Reach } from "../document/layers";
+import { targetFor } from "../document/layers";
+import { recomputedNow } from "../document/training";
+import { formatInteger } from "../document/units";
 import { useDocument, usePlan } from "../ui/PlanContext";
-import { ProblemNote } from "../ui/states";
 import classes from "./inspector.module.css";
+import { Refusal } from "./Refusal";
+import { Setting } from "./Setting";
 
 /** Whether what a module or operator makes is kept for backward, or computed again there. */
-export function Recompute({ target }: { target: string }) {
+export function Recompute({
+  target,
+  nodes,
+  reach,
+}: {
+  target: string;
+  /** The operators that it is, or holds. */
+  nodes: readonly NodeView[];
+  reach: Reach;
+}) {
   const document = useDocument();
-  const decisions = usePlan((state) => state.plan.decisions);
-  const refusal = usePlan((state) => state.refusal);
-  const own = decisions.findLast(
-    (decision) => decision.type === "recompute" && decision.target === target,
-  );
-  const again = own?.type === "recompute" && own.again;
+  const plan = usePlan((state) => state.plan);
+  const unsent = usePlan((state) => state.unsent);
+  const now = recomputedNow(nodes, unsent, targetFor(target, reach));
+  const again = nodes.filter((node) => node.recomputed).length;
   return (
     <section className={classes["section"]} aria-label="Backward">
-      <Switch
-        size="xs"
-        label="Compute again in backward"
-        description="Keeps only what goes in: less memory, one more forward"
-        checked={again}
-        data-testid="recompute"
-        onChange={(event) => document.edit(recompute(target, event.currentTarget.checked))}
-      />
-      {refusal?.field === "recompute" && <ProblemNote problem={refusal.problem} />}
+      <Setting label="For backward">
+        <SegmentedControl
+          aria-label="For backward, results are"
+          data-testid="recompute"
+          data={[
+            { value: "kept", label: "Kept" },
+            { value: "again", label: "Computed again" },
+          ]}
+          value={now === "mixed" ? "" : now ? "again" : "kept"}
+          onChange={(value) => document.edit(recompute(plan, target, value === "again", reach))}
+        />
+      </Setting>
+      <p className={classes["quiet"]}>
+        {now === "mixed"
+          ? `${formatInteger(again)} of ${formatInteger(nodes.length)} operators are computed again.`
+          : "Computing again keeps only what goes in: less memory, one more forward."}
+      </p>
+      <Refusal field="recompute" />
     </section>
   );
 }

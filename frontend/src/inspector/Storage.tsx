@@ -1,7 +1,10 @@
 import { Switch } from "@mantine/core";
 import type { EdgeView, NodeView } from "../api/types";
 import { storeParameter } from "../commands/edits";
+import { place } from "../commands/training";
 import { nameOf } from "../document/code";
+import { type Reach, targetFor } from "../document/layers";
+import { PLACED, placeOf, wantedPlace } from "../document/training";
 import { formatBytes } from "../document/units";
 import { chipColour } from "../ui/AxisChip";
 import { Cells } from "../ui/Cells";
@@ -11,12 +14,14 @@ import { useColours, useDocument, usePlan } from "../ui/PlanContext";
 import { ProblemNote } from "../ui/states";
 import { CodeButton } from "./CodeButton";
 import classes from "./inspector.module.css";
+import { PlaceControl } from "./Places";
+import { Refusal } from "./Refusal";
 import { dimNames, SliceButton } from "./SliceButton";
 import { CollectiveBadge } from "./Traffic";
 import { useCurrentEdge } from "./useCurrentEdge";
 
 /** Where the operator's parameters lie: as read, or sharded further (ZeRO). */
-export function Storage({ node }: { node: NodeView }) {
+export function Storage({ node, reach }: { node: NodeView; reach: Reach }) {
   const view = usePlan((state) => state.view);
   const edges = view.edges.filter(
     (edge) => edge.kind === "parameter" && edge.readers.includes(node.id),
@@ -28,24 +33,26 @@ export function Storage({ node }: { node: NodeView }) {
         Parameter storage
       </h3>
       {edges.map((edge) => (
-        <Parameter key={edge.id} edge={edge} node={node} />
+        <Parameter key={edge.id} edge={edge} node={node} reach={reach} />
       ))}
     </section>
   );
 }
 
-function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
+function Parameter({ edge, node, reach }: { edge: EdgeView; node: NodeView; reach: Reach }) {
   const document = useDocument();
   const mesh = usePlan((state) => state.plan.view.mesh);
   const { current, row } = useCurrentEdge(edge.id);
   const refusal = usePlan((state) => state.refusal);
+  const unsent = usePlan((state) => state.unsent);
   const colours = useColours();
   const read = node.operands.find((operand) => operand.value === edge.value);
   const readAxes = new Set(read?.cells.flatMap((cell) => cell.axes));
   const stored = edge.tensor.cells.flatMap((cell) => cell.axes);
   const extra = stored.filter((axis) => !readAxes.has(axis));
   const change = (axes: string[], regather: boolean) =>
-    document.edit(storeParameter(edge.value, axes, regather));
+    document.edit(storeParameter(edge.value, extra, axes, regather, reach));
+  const target = edge.value.replaceAll("/", ".");
 
   return (
     <div
@@ -115,6 +122,16 @@ function Parameter({ edge, node }: { edge: EdgeView; node: NodeView }) {
           onChange={(event) => change(extra, event.currentTarget.checked)}
         />
       )}
+      {PLACED.map((of) => (
+        <PlaceControl
+          key={of}
+          of={of}
+          whose={edge.label}
+          value={wantedPlace(unsent, targetFor(target, reach), of) ?? placeOf(edge, of)}
+          onChange={(where) => document.edit(place(target, of, where, reach))}
+        />
+      ))}
+      <Refusal field={`place:${target}`} />
       {refusal?.field === `parameter:${edge.value}` && <ProblemNote problem={refusal.problem} />}
       <ul className={classes["badges"]}>
         {edge.badges.map((badge, position) => (

@@ -1,4 +1,5 @@
 import type { Badge, EdgeView, NodeView, PlanView } from "../api/types";
+import { bucketName, sharedBuckets } from "../document/buckets";
 import { formatBytes, formatInteger, formatSeconds } from "../document/units";
 import { longKind, shortKind, textOn } from "../ui/colour";
 import { useLook } from "../ui/LookContext";
@@ -102,14 +103,20 @@ function Edge({
 export function CollectiveBadge({ edge, badge }: { edge: EdgeView; badge: Badge }) {
   const colours = useColours();
   const look = useLook();
+  const view = usePlan((state) => state.plan.view);
   const fill = colours[badge.axes[0] ?? ""] ?? "#808a98";
+  const shared = sharedBuckets(view.buckets, badge);
+  const bucket = view.buckets[shared[0] ?? -1];
+  const does = bucket ? "Show the gradients of this bucket" : "Step through this redistribution";
   return (
     <button
       type="button"
       className={`plain-button ${classes["badge"]}`}
-      title="Step through this redistribution"
+      title={does}
       data-testid="badge"
-      onClick={() => look.redistribution(edge.id, edge.badges.indexOf(badge))}
+      onClick={() =>
+        bucket ? look.buckets(shared) : look.redistribution(edge.id, edge.badges.indexOf(badge))
+      }
     >
       <span
         className={classes["badgeKind"]}
@@ -119,14 +126,21 @@ export function CollectiveBadge({ edge, badge }: { edge: EdgeView; badge: Badge 
         {shortKind(badge.kind)} {badge.axes.join("·")}
       </span>
       <span>{badge.phase}</span>
-      <span className={classes["right"]}>
-        {formatBytes(badge.payload_bytes)} · {formatSeconds(badge.seconds)} ×
-        {formatInteger(badge.count)}
-      </span>
+      {bucket ? (
+        <span className={classes["right"]} data-testid="in-bucket">
+          {shared.map((at) => `bucket ${bucketName(view.buckets, at)}`).join(", ")} ·{" "}
+          {formatBytes(bucket.nbytes)}
+        </span>
+      ) : (
+        <span className={classes["right"]}>
+          {formatBytes(badge.payload_bytes)} · {formatSeconds(badge.seconds)} ×
+          {formatInteger(badge.count)}
+        </span>
+      )}
       <span className={`mono ${classes["badgeLayouts"]}`}>
         {badge.source} → {badge.target}
       </span>
-      <span className="visually-hidden">, step through this redistribution</span>
+      <span className="visually-hidden">, {does.toLowerCase()}</span>
     </button>
   );
 }

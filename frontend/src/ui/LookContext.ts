@@ -5,6 +5,8 @@ import type { Part } from "../document/code";
 export interface Look {
   /** Step through the redistribution that a collective is a step of: an edge's id, a position among its badges. */
   redistribution(edge: string, badge: number): void;
+  /** Show the buckets of gradients, with those at some positions of the view standing out. */
+  buckets(positions: readonly number[]): void;
   /** Show who holds what: of a node's slot, or, with an empty slot, of an edge's value. */
   slices(of: SliceSource): void;
   /** Show the lines of the exported code that an operator or an edge is written on. */

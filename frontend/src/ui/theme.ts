@@ -74,12 +74,13 @@ export const theme = createTheme({
   },
 });
 
-/** Dimmed text and placeholders of Mantine fail AA on our grounds. */
+/** Dimmed text, placeholders and errors of Mantine fail AA on our grounds. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     "--mantine-color-dimmed": "#536178",
     "--mantine-color-placeholder": "#66738a",
+    "--mantine-color-error": "#b42318",
     "--mantine-color-text": "#18212e",
     "--sw-canvas": "#f3f6fa",
     "--sw-panel": "#ffffff",
@@ -105,6 +106,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
   dark: {
     "--mantine-color-dimmed": "#9aa7b8",
     "--mantine-color-placeholder": "#8492a5",
+    "--mantine-color-error": "#ff8f82",
     "--mantine-color-text": "#e3e9f1",
     "--mantine-color-body": "#171d26",
     "--sw-canvas": "#0f141b",

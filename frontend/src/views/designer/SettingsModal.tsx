@@ -1,6 +1,6 @@
 import { Button, Modal, NumberInput, Select } from "@mantine/core";
 import { useState } from "react";
-import { changeBatch, changeMesh, changePrecision, splitAxis } from "../../commands/edits";
+import { changeBatch, changeMesh, splitAxis } from "../../commands/edits";
 import { batchFault, clusterName, meshFault, parseCluster, product } from "../../document/mesh";
 import { useDocument, usePlan, useRegistry } from "../../ui/PlanContext";
 import { ProblemNote } from "../../ui/states";
@@ -17,7 +17,7 @@ export default function SettingsModal({ onClose }: { onClose(): void }) {
       opened
       onClose={onClose}
       size="lg"
-      title="Mesh, batch and precision"
+      title="Mesh and batch"
       closeButtonProps={{ "aria-label": "Close" }}
     >
       {/* A new version starts the fields afresh: they always show what the plan has. */}
@@ -25,7 +25,6 @@ export default function SettingsModal({ onClose }: { onClose(): void }) {
         <MeshSection />
         <SplitSection />
         <BatchSection />
-        <PrecisionSection />
       </div>
     </Modal>
   );
@@ -130,23 +129,6 @@ function BatchSection() {
       >
         Change the batch
       </Button>
-    </section>
-  );
-}
-
-function PrecisionSection() {
-  const document = useDocument();
-  const { precisions } = useRegistry();
-  const precision = usePlan((state) => state.plan.precision);
-  return (
-    <section aria-label="Precision">
-      <Select
-        label="Precision"
-        data={precisions}
-        value={precision}
-        onChange={(value) => value && document.edit(changePrecision(value))}
-      />
-      <Refusal field="precision" />
     </section>
   );
 }

@@ -54,7 +54,7 @@ export function TopBar({
       </a>
       <PlanName />
       <span className={classes["model"]}>{plan.model.name}</span>
-      <Tooltip label="Mesh, cluster, batch and precision">
+      <Tooltip label="Mesh, cluster and batch">
         <button
           type="button"
           className={`plain-button ${classes["mesh"]}`}

@@ -41,6 +41,50 @@ describe("boxes", () => {
   });
 });
 
+describe("gradients that share their collectives", () => {
+  const layers = large.nodes.find((node) => node.id === `${LAYER}.self_attn.q_proj`)?.layers ?? 0;
+  const inBuckets = {
+    ...large,
+    edges: large.edges.map((edge) => ({
+      ...edge,
+      place: edge.kind === "parameter" ? "host" : "",
+      badges: edge.badges.map((badge) =>
+        badge.kind === "reduce_scatter" && edge.kind === "parameter"
+          ? { ...badge, buckets: [1] }
+          : badge,
+      ),
+    })),
+    nodes: large.nodes.map((node) => ({ ...node, recomputed: true })),
+    buckets: [
+      { gradients: 1, count: 1, nbytes: 8, seconds: 1, collectives: 1, runs: 1 },
+      { gradients: 9, count: layers, nbytes: 3 << 20, seconds: 2e-3, collectives: 1, runs: layers },
+    ],
+  };
+  const fused = fromPlanView(inBuckets);
+
+  it("are told in the row of the parameter, with what lies on the host and is computed again", () => {
+    const projection = box(fused, `${LAYER}.self_attn.q_proj`);
+    expect(projection?.parameters[0]).toMatchObject({
+      name: "weight (host)",
+      bucket: `bucket 2–${layers + 1} · 3 MiB`,
+    });
+    expect(projection?.subtitle).toBe("linear · recomputed");
+    expect(box(model, `${LAYER}.self_attn.q_proj`)?.parameters[0]?.bucket).toBe("");
+  });
+
+  it("count once among the collectives of what is around them", () => {
+    const reductions = (of: GraphModel, id: string) =>
+      of.groups[find(of, id)?.index ?? -1]?.tally.backward ?? { collectives: 0, bytes: 0 };
+    const attention = `${LAYER}.self_attn`;
+    const [own, shared] = [reductions(model, attention), reductions(fused, attention)];
+    // Of q, k, v and o there is one left, in each layer.
+    expect(shared.collectives).toBeCloseTo(own.collectives - 3);
+    expect(shared.bytes).toBeCloseTo(own.bytes);
+    const [all, once] = [reductions(model, LAYER), reductions(fused, LAYER)];
+    expect(once.collectives).toBeLessThan(all.collectives - 3 * layers);
+  });
+});
+
 describe("groups", () => {
   it("draw a list with one run of layers as one box, found by both ids", () => {
     const run = find(model, LAYER);

@@ -1,5 +1,7 @@
 /** The API's view of a plan → what the canvas draws. */
 
+import { bucketName, sharedBuckets } from "../../document/buckets";
+import { formatBytes } from "./format";
 import { buildGroups } from "./groups";
 import type {
   BadgeView,
@@ -86,7 +88,7 @@ function operator(node: NodeView, parent: number, parameters: readonly Parameter
     kind: "op",
     parent,
     title: node.label,
-    subtitle: node.op.replace(/_/g, " "),
+    subtitle: node.op.replace(/_/g, " ") + (node.recomputed ? " · recomputed" : ""),
     cells: result?.cells ?? [],
     partial: result?.partial ?? [],
     reduce: result?.reduce ?? "",
@@ -153,8 +155,9 @@ function parameterRows(view: PlanView): Map<string, ParameterRow[]> {
       own.map((operand) => {
         const edge = edges.get(`${node.id} ${operand.value}`);
         const badges = (edge?.badges ?? []).filter((badge) => badge.readers[0] === node.id);
+        const host = edge?.place === "host" ? " (host)" : "";
         return {
-          name: operand.slot,
+          name: operand.slot + host,
           value: operand.value,
           layout: (edge?.tensor ?? operand).layout,
           cells: (edge?.tensor ?? operand).cells.map((cell, dim) => ({
@@ -166,11 +169,22 @@ function parameterRows(view: PlanView): Map<string, ParameterRow[]> {
             forward: badges.filter((badge) => badge.phase === "forward"),
             backward: badges.filter((badge) => badge.phase === "backward"),
           },
+          bucket: bucketOf(view, badges),
         };
       }),
     );
   }
   return rows;
+}
+
+/** In which bucket gradients are reduced together with others, e.g. `bucket 4–11 · 48 MiB`. */
+function bucketOf(view: PlanView, badges: readonly BadgeView[]): string {
+  const buckets = view.buckets ?? [];
+  const shared = [...new Set(badges.flatMap((badge) => sharedBuckets(buckets, badge)))];
+  if (shared.length === 0) return "";
+  const names = shared.map((at) => bucketName(buckets, at)).join(", ");
+  const bytes = Math.max(...shared.map((at) => buckets[at]?.nbytes ?? 0));
+  return `bucket ${names} · ${formatBytes(bytes)}`;
 }
 
 /** Tensors without collectives that run from one operator to the same readers are drawn as one line. */

@@ -166,7 +166,8 @@ function measureRow(row: ParameterRow, direction: Direction, measure: Measure): 
   const steps = row.steps[direction];
   const pills = steps.map((step) => pill(step, "", 0, 0, measure));
   const bytes = Math.max(0, ...steps.map((step) => step.payload_bytes));
-  const tail = steps.length ? `${formatBytes(bytes)} · ${formatSeconds(sumSeconds(steps))}` : "";
+  const own = steps.length ? `${formatBytes(bytes)} · ${formatSeconds(sumSeconds(steps))}` : "";
+  const tail = (direction === "backward" && row.bucket) || own;
   const tailWidth = tail ? measure(FONT.info, tail) + 5 : 0;
   const pillsWidth = pills.reduce((sum, mark) => sum + mark.width + 3, 0);
   return {

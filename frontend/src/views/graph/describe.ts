@@ -25,7 +25,7 @@ export function describeShape(scene: Scene, shape: number): string {
   if (kind[shape] === ShapeKind.Box) {
     const box = model.boxes[index];
     if (!box) return "";
-    const rows = box.parameters.map((row) => describeRow(row, row.steps[direction]));
+    const rows = box.parameters.map((row) => describeRow(row, direction));
     const badges = model.tensors
       .filter((tensor) => tensor.producer === index)
       .flatMap((tensor) => tensor.deliveries[direction])
@@ -50,9 +50,10 @@ function describeBox(box: GraphBox): string {
   return parts.join(" ");
 }
 
-function describeRow(row: ParameterRow, steps: readonly BadgeView[]): string {
-  const marks = steps.map((step) => ` ${describeStep(step)}`).join("");
-  return `Parameter ${row.name} ${row.layout}.${marks}`;
+function describeRow(row: ParameterRow, direction: "forward" | "backward"): string {
+  const marks = row.steps[direction].map((step) => ` ${describeStep(step)}`).join("");
+  const together = direction === "backward" && row.bucket ? ` In ${row.bucket}.` : "";
+  return `Parameter ${row.name} ${row.layout}.${marks}${together}`;
 }
 
 function describeStep(step: BadgeView): string {
@@ -89,7 +90,8 @@ export function tipLines(scene: Scene, hit: Hit): string[] {
     const box = model.boxes[at(scene.geometry.ref, hit.shape)];
     const row = box?.parameters[hit.row];
     if (!row) return [];
-    return [`${row.value} ${row.layout}`, ...row.steps[direction].flatMap(stepLines)];
+    const together = direction === "backward" && row.bucket ? [`together in ${row.bucket}`] : [];
+    return [`${row.value} ${row.layout}`, ...row.steps[direction].flatMap(stepLines), ...together];
   }
   return [];
 }

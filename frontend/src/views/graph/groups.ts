@@ -2,6 +2,7 @@
 
 import type {
   BadgeView,
+  BucketView,
   Delivery,
   Direction,
   GraphBox,
@@ -44,7 +45,8 @@ export function buildGroups(view: PlanView): Groups {
   return {
     groups,
     groupOf,
-    finish: (boxes, tensors, deliveries) => count(groups, boxes, tensors, deliveries),
+    finish: (boxes, tensors, deliveries) =>
+      count(groups, boxes, tensors, deliveries, view.buckets ?? []),
   };
 }
 
@@ -87,6 +89,7 @@ function count(
   boxes: readonly GraphBox[],
   tensors: readonly GraphTensor[],
   deliveries: readonly Delivery[],
+  buckets: readonly BucketView[],
 ): void {
   const climb = (from: number, visit: (group: Draft) => void) => {
     for (let at = from; at >= 0; at = groups[at]?.parent ?? -1) {
@@ -94,17 +97,32 @@ function count(
       if (group) visit(group);
     }
   };
+  const inside = new Map<Draft, Set<number>>();
   const charge = (at: number, phase: Direction, step: BadgeView) =>
     climb(at, (group) => {
       // A count is of the whole step; a group that stands for many layers shows one of them, a run all.
       const times = group.kind === "run" ? step.count : step.count / Math.max(1, group.layers);
-      const { collectives, bytes, seconds } = group.tally[phase];
-      const tally = {
-        collectives: collectives + times,
-        bytes: bytes + step.payload_bytes * times,
-        seconds: seconds + step.seconds * times,
-      };
-      group.tally = { ...group.tally, [phase]: tally };
+      const bytes = step.payload_bytes * times;
+      const shared = step.buckets ?? [];
+      if (shared.length === 0) add(group, phase, times, bytes, step.seconds * times);
+      else {
+        // Gradients that share collectives: the bytes are their own, the collectives are counted once.
+        const known = inside.get(group) ?? new Set<number>();
+        inside.set(group, known);
+        const fresh = shared.filter((bucket) => !known.has(bucket));
+        for (const bucket of fresh) known.add(bucket);
+        const runs = fresh.flatMap((bucket) => buckets[bucket] ?? []);
+        const share = group.kind === "run" ? 1 : 1 / Math.max(1, group.layers);
+        const sum = (of: (bucket: BucketView) => number) =>
+          runs.reduce((total, bucket) => total + of(bucket) * bucket.runs, 0) * share;
+        add(
+          group,
+          phase,
+          sum(({ collectives }) => collectives),
+          bytes,
+          sum(({ seconds }) => seconds),
+        );
+      }
     });
   for (const box of boxes) {
     if (box.kind !== "op") continue;
@@ -123,6 +141,22 @@ function count(
       at = commonGroup(groups, at, boxes[reader]?.parent ?? -1);
     for (const step of delivery.steps) charge(at, delivery.phase, step);
   }
+}
+
+function add(
+  group: Draft,
+  phase: Direction,
+  collectives: number,
+  bytes: number,
+  seconds: number,
+): void {
+  const before = group.tally[phase];
+  const tally = {
+    collectives: before.collectives + collectives,
+    bytes: before.bytes + bytes,
+    seconds: before.seconds + seconds,
+  };
+  group.tally = { ...group.tally, [phase]: tally };
 }
 
 /** Return the innermost group around both, -1 if there is none. */

@@ -31,6 +31,7 @@ export interface NodeView {
   readonly group: string;
   readonly scope: string;
   readonly layers: number;
+  readonly recomputed?: boolean;
   readonly operands: readonly TensorView[];
   readonly results: readonly TensorView[];
 }
@@ -47,6 +48,18 @@ export interface BadgeView {
   readonly source: string;
   readonly target: string;
   readonly readers: readonly string[];
+  /** Positions of the buckets that do this for other gradients as well. */
+  readonly buckets?: readonly number[];
+}
+
+/** Gradients that share their collectives. */
+export interface BucketView {
+  readonly gradients: number;
+  readonly count: number;
+  readonly nbytes: number;
+  readonly seconds: number;
+  readonly collectives: number;
+  readonly runs: number;
 }
 
 export interface EdgeView {
@@ -58,6 +71,7 @@ export interface EdgeView {
   readonly readers: readonly string[];
   readonly tensor: TensorView;
   readonly badges: readonly BadgeView[];
+  readonly place?: string;
 }
 
 export interface GroupView {
@@ -77,6 +91,7 @@ export interface PlanView {
   readonly groups: readonly GroupView[];
   readonly nodes: readonly NodeView[];
   readonly edges: readonly EdgeView[];
+  readonly buckets?: readonly BucketView[];
 }
 
 export type Direction = "forward" | "backward";
@@ -89,6 +104,8 @@ export interface ParameterRow {
   readonly layout: string;
   readonly cells: readonly CellView[];
   readonly steps: Readonly<Record<Direction, readonly BadgeView[]>>;
+  /** Where the gradient is reduced together with others; empty where it is reduced by itself. */
+  readonly bucket: string;
 }
 
 /** An operator, or a port: a value that enters the model or is carried from layer to layer. */
