@@ -212,6 +212,15 @@ EXACT = {
 """Elsewhere, a CPU's pieces of an RMSNorm keep more than a GPU's, and attention's result is merged without a copy."""
 
 
+ANCHORS = 4 * 2 * 8
+"""Bytes of two scalars in float64 in each layer, which tie what is computed again to its backward."""
+
+
+def norm_piece(name: str) -> int:
+    """Return the bytes that the norm after the layers keeps on a CPU alone: its result before the weight."""
+    return 8 * 8 * HIDDEN * 8 if name == "llama" else 0
+
+
 QUICK = {("gpt2", "full"), ("llama", "mlp"), ("gpt2", "all but attention")}
 # There, little falls beside what a CPU's RMSNorm keeps.
 TOO_LITTLE = {("llama", "all but mlp")}
@@ -231,6 +240,6 @@ def test_measured_memory_falls_as_predicted(tmp_path: Path, name: str, cut: str)
         again = again.recompute(target.removeprefix("-"), again=not target.startswith("-"))
     before, after = (living(p, tmp_path / str(i)) for i, p in enumerate((plan, again)))
     tolerance = 0.01 if (name, cut) in EXACT else 0.2
-    assert before - after == pytest.approx(predicted(plan) - predicted(again), rel=tolerance)
+    assert before - after == pytest.approx(predicted(plan) - predicted(again), rel=tolerance, abs=ANCHORS)
     if cut == "full":
-        assert after == pytest.approx(predicted(again), rel=0.1)
+        assert after - norm_piece(name) == pytest.approx(predicted(again), rel=0.05)
