@@ -82,7 +82,7 @@ class Studio:
     def in_buckets(self) -> None:
         designer = self._fused()
         self.page.get_by_text("Backward", exact=True).click()
-        designer.click_in_graph("gate_proj")
+        designer.click_in_graph("post_attention_layernorm")
         self.page.mouse.move(5, 5)
 
     def buckets(self) -> None:
@@ -98,7 +98,7 @@ class Studio:
 
     def refusal(self) -> None:
         designer = self.designer()
-        designer.pick("k_proj")
+        designer.pick("attention")
         chip = self.page.locator('[data-testid^="chip:"][aria-disabled="true"][aria-busy="false"]').first
         chip.hover()
         expect(self.page.get_by_role("tooltip")).to_be_visible()
