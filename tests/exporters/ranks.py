@@ -105,10 +105,12 @@ class RankProcesses:
         losses = {step: record["loss"] for step, record in records.items()}
         return Training(losses, records, codes, texts, seconds)
 
-    def selfcheck(self, world: int, bundle: Path) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
+    def selfcheck(
+        self, world: int, bundle: Path, dtype: str = "float64"
+    ) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
         """Run a bundle's `selfcheck.py` on the ranks of a launcher; return codes and output by rank."""
         port = _free_port()
-        codes, texts, _ = self._forked(_selfcheck, [(rank, world, port, bundle) for rank in range(world)], 120.0)
+        codes, texts, _ = self._forked(_selfcheck, [(rank, world, port, bundle, dtype) for rank in range(world)], 120.0)
         return codes, texts
 
     def _forked(
@@ -166,9 +168,9 @@ def _train(
     train.main(train.MODEL, train.SETTINGS)
 
 
-def _selfcheck(rank: int, world: int, port: int, bundle: Path) -> None:
+def _selfcheck(rank: int, world: int, port: int, bundle: Path, dtype: str) -> None:
     _launched(rank, world, port)
-    sys.argv = ["selfcheck.py", "--device", "cpu"]
+    sys.argv = ["selfcheck.py", "--device", "cpu", "--dtype", dtype]
     sys.path.insert(0, str(bundle))
     runpy.run_path(str(bundle / "selfcheck.py"), run_name="__main__")
 

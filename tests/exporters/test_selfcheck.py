@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 
 from planner import Plan, delivery, load_model
 from planner.core.mesh import DeviceMesh
+from planner.exporters.runtime.selfcheck import NOISE, TOO_NOISY, table
 from planner.hardware import cluster_name
 from planner.proof import selfcheck
 from tests.exporters.ranks import RankProcesses
@@ -73,7 +74,8 @@ def test_gradients_that_are_summed_and_compressed(ranks: RankProcesses, tmp_path
     assert codes == (0, 0), texts
 
 
-def test_a_wrong_bundle(files: dict[str, str], ranks: RankProcesses, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_wrong_bundle(files: dict[str, str], ranks: RankProcesses, tmp_path: Path, dtype: str) -> None:
     """The gradient of the head is not added up but cut: only its row is wrong."""
     right = re.compile(r"(lm_head_weight = reshard\(.*?backward=\[)ReduceScatter\(", re.S)
     wrong = right.sub(r"\1Slice(", files["model.py"])
@@ -81,10 +83,18 @@ def test_a_wrong_bundle(files: dict[str, str], ranks: RankProcesses, tmp_path: P
     model = wrong.replace(
         "import AllGather, AllReduce, ReduceScatter", "import AllGather, AllReduce, ReduceScatter, Slice"
     )
-    codes, texts = ranks.selfcheck(2, written(files | {"model.py": model}, tmp_path))
+    codes, texts = ranks.selfcheck(2, written(files | {"model.py": model}, tmp_path), dtype)
     assert codes == (1, 1), texts
+    assert f"gloo, {dtype}" in texts[0]
     assert re.findall(r"^(\S+) .*WRONG$", texts[0], re.M)[0] == "lm_head.weight"
     assert "1 of " in texts[0].splitlines()[-1]
+
+
+@pytest.mark.parametrize(("noise", "verdicts"), [(0.01, ["ok", "WRONG"]), (0.2, ["WRONG", "WRONG"])])
+def test_where_all_could_be_rounding_nothing_is_taken_for_it(noise: float, verdicts: list[str]) -> None:
+    text = table({"loss": 0.02, "weight": 0.06}, NOISE * noise, "head")
+    assert re.findall(r"(ok|WRONG)$", text.rpartition("\n\n")[0], re.M) == verdicts
+    assert ("check in float64" in text) is (noise >= TOO_NOISY)
 
 
 def test_a_bundle_that_fails_does_not_hang(files: dict[str, str], tmp_path: Path) -> None:
